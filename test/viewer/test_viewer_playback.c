@@ -801,6 +801,126 @@ TEST(why_there_are_no_layers_is_said)
     scene_close(s);
 }
 
+/* ---- exams, and follow-up ---- */
+
+enum { EYE_BSCANS = 48, EYE_UP = 3, EYE_LEFT = 7, EYE_THINNER_PX = 8 };
+
+/* A retina that has a pattern from above, begun then; moved: an earlier exam of that eye, over
+ * other B-scans and A-lines, where the retina was thinner. */
+static void record_exam(const char *path, const char *begun, bool moved)
+{
+    const struct oct_plan plan =
+        volume_plan(1024, LAYERS_LINES, EYE_BSCANS, LAYERS_DEPTH, OCT_SAMPLE_U8);
+    struct oct_volume_about about = volume_about;
+    struct oct_volume_writer *w = NULL;
+    struct layers_scene scene;
+    about.start_time = begun;
+    about.eye = "OD";
+    unlink(path);
+    must(oct_volume_create(&w, path, &plan, &about, false, true, &failure));
+    layers_scene_open(&scene, OCT_SAMPLE_U8, true);
+    for (uint32_t v = 0; v < EYE_BSCANS; v++) {
+        layers_scene_next(&scene);
+        uint8_t *pixels = scene.pixels;
+        scene.bscan.info.bscan = v;
+        for (uint32_t j = 0; j < LAYERS_LINES; j++) {
+            const uint32_t y = v + (moved ? EYE_UP : 0), x = j + (moved ? EYE_LEFT : 0);
+            const int light = 12 * (int)((y / 5 * 7 + x / 8 * 13) * 2654435761u >> 30);
+            uint8_t *line = pixels + (size_t)j * LAYERS_DEPTH;
+            const size_t at = (size_t)layers_scene_ilm(&scene, j) + 40;
+            if (moved)
+                memmove(line + at, line + at + EYE_THINNER_PX, LAYERS_DEPTH - at - EYE_THINNER_PX);
+            for (uint32_t d = 0; d < LAYERS_DEPTH; d++)
+                line[d] = (uint8_t)(line[d] + light < 255 ? line[d] + light : 255);
+        }
+        must(oct_volume_write_image(w, &scene.bscan, &failure));
+    }
+    layers_scene_close(&scene);
+    volume_close(w);
+}
+
+/* As the window would, while the list is open or a comparison goes on. */
+TEST(an_earlier_exam_of_the_eye_is_put_onto_the_open_one)
+{
+    struct scene *s = scene_open();
+    struct oct_view_model *m = &s->model;
+    struct oct_view_exams *e = &m->exams;
+    struct oct_view_phrase phrase;
+    char title[200];
+    mkdir("exams", 0700);
+    record_exam("exams/now.h5", "2026-11-28T14:03:07Z", false);
+    record_exam("exams/then.h5", "2026-05-01T09:00:00Z", true);
+    record("exams/other.h5", OCT_SAMPLE_U8, N_BSCANS);
+    must(oct_volume_label_write("exams/other.h5",
+                                &(struct oct_volume_label_change){.eye = "OS", .pseudonym = "P-9"},
+                                &(struct oct_volume_label){.eye = ""}, &failure));
+    FILE *text = fopen("exams/text.h5", "w");
+    fputs("no recording", text);
+    fclose(text);
+    open_path(s, "exams/now.h5", 0);
+    oct_view_model_apply(m, OCT_ACTION_EXAMS, 1);
+    settle(s);
+    assert_true(oct_view_exams_are_shown(m));
+    assert_int_equal(e->rows.n, 3);
+    assert_int_equal(e->n + e->n_others, e->n_files);
+    assert_string_equal(oct_view_exams_row(e, 0)->name,
+                        "now.h5"); /* her newest, then hers before */
+    assert_string_equal(oct_view_exams_row(e, 0)->begun, "2026-11-28 14:03");
+    assert_string_equal(oct_view_exams_row(e, 1)->name, "then.h5");
+    assert_string_equal(oct_view_exams_row(e, 2)->pseudonym, "P-9");
+    assert_true(oct_view_exams_row(e, 0)->has_thumb && oct_view_exams_row(e, 0)->field_mm[0] == 1);
+    assert_false(oct_view_exams_is_alike(m, 0)); /* it is the open one */
+    assert_true(oct_view_exams_is_alike(m, 1));
+    assert_false(oct_view_exams_is_alike(m, 2) || oct_view_exams_is_alike(m, 3));
+
+    oct_view_exams_type(e, "p-9");
+    assert_int_equal(e->rows.n, 1);
+    oct_view_exams_title(m, title, sizeof(title));
+    assert_string_equal(title, "p-9_: 1 exam of 1 patient");
+    oct_view_exams_type(e, "x");
+    assert_int_equal(e->rows.n, 0);
+    assert_null(oct_view_exams_row(e, 0));
+    oct_view_exams_choose(m, 0); /* there is none */
+    assert_true(e->is_open);
+    oct_view_exams_rub_out(e, true);
+    assert_int_equal(e->rows.n, 3);
+
+    oct_view_exams_compare(m, 2); /* another eye */
+    assert_false(m->playback.follow.is_on);
+    oct_view_exams_compare(m, 1);
+    oct_view_playback_go(m, 20);
+    settle(s);
+    const struct oct_view_follow *f = &m->playback.follow;
+    const struct oct_view_file *file = &m->playback.file;
+    oct_view_follow_text(m, &phrase);
+    if (f->state != OCT_FOLLOW_FOUND)
+        fail_msg("%s", phrase.text);
+    assert_false(oct_view_exams_are_shown(m));
+    assert_true(fabs(f->shift_um[0] + EYE_UP * file->slow_um) < 0.2 * file->slow_um);
+    assert_true(fabs(f->shift_um[1] + EYE_LEFT * file->lateral_um) < 0.2 * file->lateral_um);
+    assert_true(f->has_before && f->before_of == 20 && f->bscan == 20 - EYE_UP);
+    assert_true(fabs(f->mean_change[OCT_MAP_RETINA] - EYE_THINNER_PX * file->axial_um) <
+                file->axial_um);
+    const struct oct_view_enface *change = oct_view_playback_shown_map(m);
+    assert_ptr_equal(change, &f->change[OCT_MAP_RETINA]);
+    assert_true(isnan(oct_view_enface_row(change, 0)[50])); /* it did not reach there */
+    assert_true(change->hi == -change->lo);
+    oct_view_thickness_text(m, &phrase);
+    assert_non_null(strstr(phrase.text, " since 2026-05-01"));
+    oct_view_playback_go(m, 1);
+    settle(s);
+    assert_false(f->has_before);
+    oct_view_model_apply(m, OCT_ACTION_EXAMS, 1); /* ends it */
+    assert_true(!f->is_on && oct_view_playback_shown_map(m) == &m->playback.thickness.map[0]);
+
+    oct_view_model_apply(m, OCT_ACTION_EXAMS, 1);
+    settle(s);
+    oct_view_exams_choose(m, 1);
+    settle(s);
+    assert_true(!e->is_open && strcmp(m->playback.file.name, "then.h5") == 0 && !f->is_on);
+    scene_close(s);
+}
+
 /* ---- a large file ---- */
 
 /* [n][lines][depth] u8 in one piece, of which nothing is written: the file is a hole. */

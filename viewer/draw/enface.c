@@ -127,7 +127,13 @@ static enum oct_err draw_before(struct oct_draw *draw, const struct oct_view_mod
         }
         const struct oct_view_rect r = oct_view_layout_fit(area, oct_view_model_proportion(model),
                                                            model->settings.fit == OCT_FIT_FILL);
-        SDL_RenderCopy(draw->renderer, sheet->texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
+        /* Moved across so that both eyes stand alike. */
+        const struct oct_view_file *file = &model->playback.file;
+        const double across = f->shift_um[1] / (file->lateral_um * file->n_lines) * r.w;
+        oct_draw_clip(draw, &area);
+        SDL_RenderCopy(draw->renderer, sheet->texture, NULL,
+                       &(SDL_Rect){r.x - (int)lround(across), r.y, r.w, r.h});
+        oct_draw_clip(draw, NULL);
     }
     oct_view_follow_text(model, &phrase);
     oct_draw_leave_out_clauses(draw, OCT_TEXT_NORMAL, phrase.text,

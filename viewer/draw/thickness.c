@@ -131,6 +131,8 @@ enum oct_err oct_draw_thickness(struct oct_draw *draw, const struct oct_view_mod
     oct_draw_clip(draw, NULL);
     oct_draw_above_cross(draw, model, r);
     draw_scale(draw, e, &colours, r);
+    oct_draw_text_fit(draw, OCT_TEXT_NORMAL, phrase.text, sizeof(phrase.text),
+                      r.w - 2 * draw->layout.margin, OCT_DRAW_CUT_END);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));
     return OCT_OK;
 }
