@@ -852,7 +852,10 @@ TEST(an_earlier_exam_of_the_eye_is_put_onto_the_open_one)
     record_exam("exams/then.h5", "2026-05-01T09:00:00Z", true);
     record("exams/other.h5", OCT_SAMPLE_U8, N_BSCANS);
     must(oct_volume_label_write("exams/other.h5",
-                                &(struct oct_volume_label_change){.eye = "OS", .pseudonym = "P-9"},
+                                &(struct oct_volume_label_change){.eye = "OS", .pseudonym = "A-9"},
+                                &(struct oct_volume_label){.eye = ""}, &failure));
+    record("exams/fellow.h5", OCT_SAMPLE_U8, N_BSCANS); /* hers, in January, of the other eye */
+    must(oct_volume_label_write("exams/fellow.h5", &(struct oct_volume_label_change){.eye = "OS"},
                                 &(struct oct_volume_label){.eye = ""}, &failure));
     FILE *text = fopen("exams/text.h5", "w");
     fputs("no recording", text);
@@ -861,29 +864,30 @@ TEST(an_earlier_exam_of_the_eye_is_put_onto_the_open_one)
     oct_view_model_apply(m, OCT_ACTION_EXAMS, 1);
     settle(s);
     assert_true(oct_view_exams_are_shown(m));
-    assert_int_equal(e->rows.n, 3);
+    assert_int_equal(e->rows.n, 4);
     assert_int_equal(e->n + e->n_others, e->n_files);
     assert_string_equal(oct_view_exams_row(e, 0)->name,
                         "now.h5"); /* her newest, then hers before */
     assert_string_equal(oct_view_exams_row(e, 0)->begun, "2026-11-28 14:03");
     assert_string_equal(oct_view_exams_row(e, 1)->name, "then.h5");
-    assert_string_equal(oct_view_exams_row(e, 2)->pseudonym, "P-9");
+    assert_string_equal(oct_view_exams_row(e, 3)->pseudonym, "A-9");
     assert_true(oct_view_exams_row(e, 0)->has_thumb && oct_view_exams_row(e, 0)->field_mm[0] == 1);
     assert_false(oct_view_exams_is_alike(m, 0)); /* it is the open one */
     assert_true(oct_view_exams_is_alike(m, 1));
-    assert_false(oct_view_exams_is_alike(m, 2) || oct_view_exams_is_alike(m, 3));
+    assert_false(oct_view_exams_is_alike(m, 2) || oct_view_exams_is_alike(m, 3) ||
+                 oct_view_exams_is_alike(m, 4));
 
-    oct_view_exams_type(e, "p-9");
+    oct_view_exams_type(e, "a-9");
     assert_int_equal(e->rows.n, 1);
     oct_view_exams_title(m, title, sizeof(title));
-    assert_string_equal(title, "p-9_: 1 exam of 1 patient");
+    assert_string_equal(title, "a-9_: 1 exam of 1 patient");
     oct_view_exams_type(e, "x");
     assert_int_equal(e->rows.n, 0);
     assert_null(oct_view_exams_row(e, 0));
     oct_view_exams_choose(m, 0); /* there is none */
     assert_true(e->is_open);
     oct_view_exams_rub_out(e, true);
-    assert_int_equal(e->rows.n, 3);
+    assert_int_equal(e->rows.n, 4);
 
     oct_view_exams_compare(m, 2); /* another eye */
     assert_false(m->playback.follow.is_on);
