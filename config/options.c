@@ -246,6 +246,15 @@ static bool find_value(const struct oct_option *o, const char *name, const char 
     return true;
 }
 
+/* A value that an old spelling gave lives as long as the words of the command line. One thread reads
+ * these. */
+static void keep_turned(char *text)
+{
+    static char *kept[64];
+    static unsigned n;
+    kept[n++ % (sizeof(kept) / sizeof(kept[0]))] = text;
+}
+
 /* Whether argv[*i] is this option, which it reads. */
 static bool read_option(struct oct_option_shown *shown, void *value, int argc, char **argv, int *i,
                         const char **wrong)
@@ -260,7 +269,10 @@ static bool read_option(struct oct_option_shown *shown, void *value, int argc, c
         if (!shown->is_old)
             return false;
     }
-    const bool is_bad = shown->is_old && text && o->from_was && !(text = o->from_was(text));
+    const bool is_turned = shown->is_old && text && o->from_was;
+    const bool is_bad = is_turned && !(text = o->from_was(text));
+    if (is_turned)
+        keep_turned(text);
     const bool is_brief = o->brief && strncmp(word, "--", 2) != 0;
     if (is_bad || !read_value(shown, value, text))
         *wrong = shown->is_old ? o->was : is_brief ? o->brief : o->name;
