@@ -225,6 +225,62 @@ TEST(every_text_has_enough_contrast)
     assert_int_equal(looks.n_faint, 0);
 }
 
+/* ---- marks ---- */
+
+/* Of the pixels of that ink in a rectangle, the share beside which, within two lines' thickness, no
+ * pixel has enough contrast; counts them. */
+static double lost_share(const struct oct_viewer_stage *s, struct oct_view_rect r, uint32_t ink,
+                         unsigned *n)
+{
+    const int reach = 2 * (oct_draw_layout(s->draw)->text_px / 10 + 1);
+    unsigned n_lost = 0;
+    *n = 0;
+    for (int y = r.y + reach; y < r.y + r.h - reach; y++)
+        for (int x = r.x + reach; x < r.x + r.w - reach; x++) {
+            if (oct_viewer_stage_pixel(s, x, y) != ink)
+                continue;
+            bool is_seen = false;
+            for (int d = -reach; d <= reach && !is_seen; d++)
+                is_seen = contrast(ink, oct_viewer_stage_pixel(s, x + d, y)) >= LEAST_CONTRAST ||
+                          contrast(ink, oct_viewer_stage_pixel(s, x, y + d)) >= LEAST_CONTRAST;
+            n_lost += !is_seen;
+            (*n)++;
+        }
+    return *n > 0 ? (double)n_lost / *n : 0;
+}
+
+TEST(marks_and_scale_bars_are_seen_on_light_and_dark)
+{
+    for (unsigned white = 0; white < 2; white++) {
+        struct window w = open_window(white);
+        const struct oct_view_layout *l = oct_draw_layout(w.stage->draw);
+        unsigned n;
+        show_enface(&w, white ? 70 : 10);
+        w.model->settings.guide = false; /* its arrow is filled */
+        DO(&w, "marks", OCT_ACTION_LAYOUT, OCT_ACTION_MEASURE, OCT_ACTION_MARK);
+        oct_view_model_set_caliper(w.model, (struct oct_view_point){20, 30},
+                                   (struct oct_view_point){90, 80});
+        look(&w, "marks");
+        const struct {
+            struct oct_view_rect in;
+            uint32_t ink;
+        } marks[] = {{l->picture, RGB_PLAIN},
+                     {l->picture, RGB_MEASURE},
+                     {l->picture, RGB_MARK},
+                     {l->enface_at, RGB_PLAIN},
+                     {l->enface_at, RGB_GOOD}};
+        for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+            const double lost = lost_share(w.stage, marks[i].in, marks[i].ink, &n);
+            if (n < 10 || lost > 0.02)
+                fail_msg("%s: %u pixels of %06x, %.0f %% are lost", white ? "white" : "black", n,
+                         marks[i].ink, 100 * lost);
+        }
+        oct_viewer_stage_close(w.stage);
+    }
+}
+
+/* ---- words on pictures ---- */
+
 /* Inks of words on a picture, on the shade that labels have there. */
 TEST(words_on_any_picture_have_enough_contrast)
 {

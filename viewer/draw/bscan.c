@@ -335,11 +335,11 @@ static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *mod
     struct spot b = spot_of(draw, model, caliper->end[1]);
     double length = hypot(b.x - a.x, b.y - a.y), tick = draw->layout.text_px / 2.0;
     char text[128];
-    oct_draw_line(draw, a.x, a.y, b.x, b.y, RGB_MEASURE, 255);
+    oct_draw_mark_line(draw, a.x, a.y, b.x, b.y, RGB_MEASURE);
     if (length > 0) {
         double nx = -(b.y - a.y) / length * tick, ny = (b.x - a.x) / length * tick;
-        oct_draw_line(draw, a.x - nx, a.y - ny, a.x + nx, a.y + ny, RGB_MEASURE, 255);
-        oct_draw_line(draw, b.x - nx, b.y - ny, b.x + nx, b.y + ny, RGB_MEASURE, 255);
+        oct_draw_mark_line(draw, a.x - nx, a.y - ny, a.x + nx, a.y + ny, RGB_MEASURE);
+        oct_draw_mark_line(draw, b.x - nx, b.y - ny, b.x + nx, b.y + ny, RGB_MEASURE);
     }
     if (number > 0)
         snprintf(text, sizeof(text), "%u", number);
@@ -378,8 +378,8 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
     double value = oct_view_model_mark_value(model);
     double d = draw->layout.text_px / 2.0, axial_um = oct_view_model_scale(model).axial_um;
     char text[96], depth[40];
-    oct_draw_line(draw, s.x - d, s.y, s.x + d, s.y, RGB_MARK, 255);
-    oct_draw_line(draw, s.x, s.y - d, s.x, s.y + d, RGB_MARK, 255);
+    oct_draw_mark_line(draw, s.x - d, s.y, s.x + d, s.y, RGB_MARK);
+    oct_draw_mark_line(draw, s.x, s.y - d, s.x, s.y + d, RGB_MARK);
     if (isfinite(axial_um))
         snprintf(depth, sizeof(depth), "depth %.0f \u00b5m", model->mark.depth * axial_um);
     else
@@ -400,11 +400,11 @@ static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
         return;
     struct spot s = spot_of(draw, model, *held);
     int d = draw->layout.text_px * 3 / 4, thick = draw->layout.text_px / 10 + 1;
-    for (int i = 0; i < thick; i++)
+    for (int i = -1; i <= thick; i++) /* a dark one on both sides */
         oct_draw_frame_of(draw,
                           (struct oct_view_rect){(int)floor(s.x) - d + i, (int)floor(s.y) - d + i,
                                                  2 * (d - i) + 1, 2 * (d - i) + 1},
-                          RGB_PLAIN);
+                          i < 0 || i == thick ? RGB_GROUND : RGB_PLAIN);
 }
 
 void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
@@ -434,14 +434,6 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
 
 /* ---- scale bars ---- */
 
-/* Draws a dark line under a bright one, to be seen on any picture. */
-static void draw_bar(struct oct_draw *draw, double x0, double y0, double x1, double y1)
-{
-    int n = draw->layout.text_px / 10 + 1;
-    oct_draw_line(draw, x0 + n, y0 + n, x1 + n, y1 + n, RGB_GROUND, 255);
-    oct_draw_line(draw, x0, y0, x1, y1, RGB_PLAIN, 255);
-}
-
 static double bar_px(double um_all, double px_all, int room_px, char *text, size_t n_bytes)
 {
     double um = oct_view_scale_bar_um(um_all / px_all * room_px);
@@ -464,13 +456,13 @@ void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *mod
     double across =
         bar_px(h->n_lines * scale.lateral_um, draw->layout.place.w, r.w / 4, text, sizeof(text));
     if (across > 0) {
-        draw_bar(draw, x, y, x + across, y);
+        oct_draw_mark_line(draw, x, y, x + across, y, RGB_PLAIN);
         oct_draw_label(draw, x + (int)across + 2 * margin, y - line * 3 / 4, text, RGB_PLAIN);
     }
     double deep =
         bar_px(h->depth * scale.axial_um, draw->layout.place.h, r.h / 4, text, sizeof(text));
     if (deep > 0) {
-        draw_bar(draw, x, y - deep, x, y);
+        oct_draw_mark_line(draw, x, y - deep, x, y, RGB_PLAIN);
         oct_draw_label(draw, x + margin, y - (int)deep, text, RGB_PLAIN);
     }
 }

@@ -61,6 +61,17 @@ void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, doubl
     }
 }
 
+void oct_draw_mark_line(struct oct_draw *draw, double x0, double y0, double x1, double y1,
+                        uint32_t rgb)
+{
+    const int n = draw->layout.text_px / 10 + 1;
+    const bool steep = fabs(y1 - y0) > fabs(x1 - x0);
+    const int dx = steep ? n : 0, dy = steep ? 0 : n;
+    oct_draw_line(draw, x0 - dx, y0 - dy, x1 - dx, y1 - dy, RGB_GROUND, 255);
+    oct_draw_line(draw, x0 + dx, y0 + dy, x1 + dx, y1 + dy, RGB_GROUND, 255);
+    oct_draw_line(draw, x0, y0, x1, y1, rgb, 255);
+}
+
 void oct_draw_hatch(struct oct_draw *draw, struct oct_view_rect r, int thick, int apart,
                     uint32_t rgb, unsigned alpha)
 {

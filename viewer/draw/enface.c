@@ -277,7 +277,7 @@ static void draw_newest(struct oct_draw *draw, struct oct_view_rect r,
 {
     const int size = draw->layout.text_px / 3;
     const double y = r.y + (e->newest_row + 0.5) * r.h / e->n_rows;
-    oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 160);
+    oct_draw_mark_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD);
     oct_draw_box(draw, r.x - size, (int)y - size / 2, size, size, RGB_GOOD);
     oct_draw_box(draw, r.x + r.w, (int)y - size / 2, size, size, RGB_GOOD);
 }
@@ -295,9 +295,7 @@ static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
         return;
     oct_view_length_text(um, text, sizeof(text));
     const int length = (int)(um / field_um * r.w);
-    oct_draw_fill(draw, (struct oct_view_rect){x - 2, y - 2, length + 5, 5}, RGB_GROUND,
-                  OCT_DRAW_LABEL_SHADE);
-    oct_draw_line(draw, x, y, x + length, y, RGB_PLAIN, 255);
+    oct_draw_mark_line(draw, x, y, x + length, y, RGB_PLAIN);
     oct_draw_label(draw, x + margin, y - line - margin / 2, text, RGB_PLAIN);
 }
 
@@ -307,11 +305,8 @@ void oct_draw_above_cross(struct oct_draw *draw, const struct oct_view_model *mo
     const struct oct_view_playback *p = &model->playback;
     const double y = r.y + (p->wanted + 0.5) / p->file.n_bscans * r.h;
     const double x = r.x + (p->slice_line + 0.5) / p->file.n_lines * r.w;
-    /* On a bright picture as on a dark one. */
-    oct_draw_line(draw, x + 1, r.y, x + 1, r.y + r.h - 1, RGB_GROUND, 160);
-    oct_draw_line(draw, r.x, y + 1, r.x + r.w - 1, y + 1, RGB_GROUND, 220);
-    oct_draw_line(draw, x, r.y, x, r.y + r.h - 1, RGB_GOOD, 160);
-    oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 255);
+    oct_draw_mark_line(draw, x, r.y, x, r.y + r.h - 1, RGB_GOOD);
+    oct_draw_mark_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD);
 }
 
 enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model *model,

@@ -51,6 +51,9 @@ void oct_draw_hatch(struct oct_draw *draw, struct oct_view_rect r, int thick, in
                     uint32_t rgb, unsigned alpha);
 void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, double y1, uint32_t rgb,
                    unsigned alpha);
+/* The same with a dark one at both sides, to be seen on any picture. */
+void oct_draw_mark_line(struct oct_draw *draw, double x0, double y0, double x1, double y1,
+                        uint32_t rgb);
 void oct_draw_frame_of(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb);
 #define OCT_DRAW_LABEL_SHADE 232 /* of 255: all inks have a contrast of 4.5 on white under it */
 /* Draws letters on a shade that keeps them readable on any picture. */
