@@ -173,6 +173,15 @@ static void tap_list(struct oct_view_model *model, const struct oct_view_layout 
     }
 }
 
+/* Nothing below it is pressed through it. */
+static bool press_list(struct oct_view_input *input, const struct oct_view_layout *l, int button)
+{
+    const bool is_on = oct_view_rect_holds(l->list, (int)input->x, (int)input->y);
+    if (is_on && button == SDL_BUTTON_LEFT)
+        input->grip = OCT_GRIP_LIST;
+    return is_on;
+}
+
 /* Of a finger that draws it up or down: by whole rows. */
 static void drag_list(struct oct_view_input *input, struct oct_view_model *model,
                       const struct oct_view_layout *l)
@@ -318,10 +327,8 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
             act(input, model, buttons[i].action, 1);
             return;
         }
-    if (oct_view_rect_holds(l->list, x, y)) {
-        input->grip = button == SDL_BUTTON_LEFT ? OCT_GRIP_LIST : OCT_GRIP_NONE;
+    if (press_list(input, l, button))
         return;
-    }
     if (button == SDL_BUTTON_LEFT && is_at_divider(l, input->x, input->y)) {
         input->grip = OCT_GRIP_DIVIDER;
         if (event->clicks > 1)
@@ -475,7 +482,8 @@ bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
         input->y = event->motion.y * pixel_ratio;
         pointed = model->guide.pointed;
         model->guide.pointed =
-            oct_view_rect_holds(oct_draw_layout(draw)->guide, (int)input->x, (int)input->y);
+            oct_view_rect_holds(oct_draw_layout(draw)->guide, (int)input->x, (int)input->y) &&
+            !oct_view_rect_holds(oct_draw_layout(draw)->list, (int)input->x, (int)input->y);
         rested = model->points_at_banner;
         model->points_at_banner =
             oct_view_rect_holds(oct_draw_layout(draw)->banner, (int)input->x, (int)input->y);

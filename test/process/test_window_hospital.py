@@ -193,12 +193,13 @@ def nobody_is_taken():
         try:
             desk.live()
             desk.set(record__pseudonym="P-before")
+            desk.sees("P-before", HEADER)
             desk.asks()
             desk.sees("Müller, Jörg", PANELS)
             for path in glob.glob(server.files + "/*.wl"):
                 os.remove(path)
             desk.tap("Müller, Jörg", PANELS)
-            desk.sees("not taken from the worklist", PANELS)
+            desk.sees("not taken from the worklist", (0.8, 1))
             assert desk.value("record.pseudonym") == ""
         finally:
             desk.close()
@@ -233,7 +234,11 @@ def a_file_beside_the_recording():
     try:
         desk.live()
         desk.record()
-        desk.save("file-before")
+        desk.click("Export")
+        desk.sees("which eye it is", (0.8, 1))
+        desk.click("OD")
+        desk.until(lambda: not desk.find("which eye it is", (0.8, 1)), "the eye")
+        time.sleep(1)
         desk.click("Export")
         desk.sees("EXPORTED, masked", HEADER)
         desk.save("file-exported")
@@ -266,7 +271,7 @@ def an_archive_that_is_away():
     sender = None
     try:
         desk.live("--operator")
-        desk.set(record__pseudonym="P-1")
+        desk.set(record__pseudonym="P-1", record__eye="OD")
         desk.record()
         desk.click("Export")
         desk.sees("queued for the archive, masked", HEADER)
@@ -294,7 +299,7 @@ def nobody_is_known():
     desk = Ward("unknown", archive="A@127.0.0.1:9", identity="real")
     try:
         desk.live()
-        desk.set(record__pseudonym="P-2")
+        desk.set(record__pseudonym="P-2", record__eye="OS")
         desk.record()
         desk.click("Export")
         desk.sees("NOT EXPORTED", HEADER)

@@ -35,6 +35,9 @@ void oct_view_export_begin(struct oct_view_model *model)
     const size_t n = strlen(file->path) - (dot ? strlen(dot) : 0);
     if (file->what[0]) {
         oct_view_model_say(model, "%s is no recording: octctl export writes it", file->name);
+    } else if (!file->eye[0]) {
+        oct_view_model_say(model,
+                           "an exam is of an eye: say which eye it is, OD or OS, then Export");
     } else if (oct_view_export_runs(model)) {
         oct_view_model_say(model, "a recording is being exported already");
     } else if (is_of_playback(model) && e->state == OCT_EXPORT_WRITTEN) {
@@ -65,6 +68,15 @@ static void take_instance(struct oct_view_model *model, const cJSON *instance)
         oct_view_model_say(model, "archived, %s: %s says so", identity_words(e), e->archive);
 }
 
+/* "/folder/file: why" without the folder. */
+static const char *without_folder(const char *why)
+{
+    const char *slash = why, *colon = strstr(why, ": ");
+    for (const char *at = why; why[0] == '/' && colon && at < colon; at++)
+        slash = *at == '/' ? at + 1 : slash;
+    return slash;
+}
+
 void oct_view_export_take(struct oct_view_model *model, const char *json, size_t n_bytes,
                           const char *why)
 {
@@ -82,7 +94,8 @@ void oct_view_export_take(struct oct_view_model *model, const char *json, size_t
         e->look_ns = model->now_ns; /* how many wait, and whether anybody sends */
     } else {
         e->state = OCT_EXPORT_FAILED;
-        snprintf(e->why, sizeof(e->why), "%s", json ? "octctl's answer says nothing of it" : why);
+        snprintf(e->why, sizeof(e->why), "%s",
+                 json ? "octctl's answer says nothing of it" : without_folder(why));
         if (!is_of_playback(model))
             oct_view_model_say(model, "NOT EXPORTED: %s", e->why);
     }

@@ -4,8 +4,6 @@
 #ifndef OCT_VIEWER_MODEL_WORKLIST_H
 #define OCT_VIEWER_MODEL_WORKLIST_H
 
-#include "pipeline/base/err.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 
