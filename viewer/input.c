@@ -225,7 +225,7 @@ static void on_key(struct oct_view_input *input, struct oct_view_model *model,
     const SDL_Keysym *key = &event->keysym;
     bool shift = key->mod & KMOD_SHIFT;
     unsigned times = 1;
-    if (on_list_key(model, key, oct_draw_layout(draw)->n_rows))
+    if (on_list_key(model, key, draw ? oct_draw_layout(draw)->n_rows : 0))
         return;
     if (model->typing) {
         on_typing(model, key);

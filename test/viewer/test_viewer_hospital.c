@@ -307,6 +307,10 @@ TEST(a_file_where_there_is_no_archive)
     struct oct_view_export *e = &k.model.exported;
     desk_init(&k, "P-7");
     play(&k, "/r.d/eye");
+    k.model.playback.file.eye[0] = '\0';
+    act(&k, OCT_ACTION_EXPORT); /* DICOM has an eye */
+    assert_true(e->state == OCT_EXPORT_FAILED && alarms(&k, "which one it is, OD or OS"));
+    k.model.playback.file.eye[0] = 'O';
     act(&k, OCT_ACTION_EXPORT);
     assert_string_equal(e->written, "/r.d/eye.dcm");
     oct_view_export_take(&k.model, "[]", 2, "");

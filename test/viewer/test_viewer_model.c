@@ -1554,7 +1554,7 @@ TEST(every_state_has_its_buttons)
         "| Layers | Auto | Layout | Measure | Snapshot | Help",
         "Record | Save the last 20 s | Playback | Go on | Back | Forward | (Average) | (Flow) | "
         "Layers | Auto | Layout | Measure | Snapshot | Help",
-        "(Stop) | (Save) | Live | Play | Back | Forward | Keep | Repeat | Layers | Auto | (Layout) "
+        "(Stop) | Export | Live | Play | Back | Forward | Keep | Repeat | Layers | Auto | (Layout) "
         "| Measure | Save PNG | Help",
         "Cancel | Record without a label | (Playback) | (Freeze) | (Back) | (Forward) | (Average) "
         "| (Flow) | (Layers) | (Auto) | (Layout) | (Measure) | (Snapshot) | Help",

@@ -35,18 +35,17 @@ void oct_view_export_begin(struct oct_view_model *model)
     const size_t n = strlen(file->path) - (dot ? strlen(dot) : 0);
     if (file->what[0]) {
         oct_view_model_say(model, "%s is no recording: octctl export writes it", file->name);
-    } else if (!file->eye[0]) {
-        oct_view_model_say(model,
-                           "an exam is of an eye: say which eye it is, OD or OS, then Export");
     } else if (oct_view_export_runs(model)) {
         oct_view_model_say(model, "a recording is being exported already");
     } else if (is_of_playback(model) && e->state == OCT_EXPORT_WRITTEN) {
         oct_view_model_say(model, "it is exported already");
     } else {
-        e->state = OCT_EXPORT_DUE;
+        e->state = file->eye[0] ? OCT_EXPORT_DUE : OCT_EXPORT_FAILED;
         snprintf(e->path, sizeof(e->path), "%s", file->path);
         snprintf(e->written, sizeof(e->written), "%.*s.dcm", (int)n, file->path);
-        e->uid[0] = e->why[0] = '\0';
+        snprintf(e->why, sizeof(e->why), "%s",
+                 file->eye[0] ? "" : "an exam is of an eye: say which one it is, OD or OS");
+        e->uid[0] = '\0';
         e->is_noted = false;
     }
 }
