@@ -1,6 +1,6 @@
 /* What octctl does for the window (net/errand.h): the day's patients, one of them taken, who is
- * behind a pseudonym, an export, and what waits for the archive. The model says what is due and gets
- * what came of it. One thread. */
+ * behind a pseudonym, an export, and what waits for the archive. The model says what is due and
+ * gets what came of it. One thread. */
 #ifndef OCT_VIEWER_ERRANDS_H
 #define OCT_VIEWER_ERRANDS_H
 

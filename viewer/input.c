@@ -215,6 +215,15 @@ static void tap_list(struct oct_view_model *model, const struct oct_draw *draw, 
     }
 }
 
+/* Nothing below it is pressed through it. */
+static bool press_list(struct oct_view_input *input, const struct oct_view_layout *l, int button)
+{
+    const bool is_on = oct_view_rect_holds(l->list, (int)input->x, (int)input->y);
+    if (is_on && button == SDL_BUTTON_LEFT)
+        input->grip = OCT_GRIP_LIST;
+    return is_on;
+}
+
 /* Of a finger that draws it up or down: by whole rows. */
 static void drag_list(struct oct_view_input *input, struct oct_view_model *model,
                       const struct oct_view_layout *l)
@@ -258,7 +267,7 @@ static void on_key(struct oct_view_input *input, struct oct_view_model *model,
     const SDL_Keysym *key = &event->keysym;
     bool shift = key->mod & KMOD_SHIFT;
     unsigned times = 1;
-    if (on_list_key(model, key, oct_draw_layout(draw)->n_rows))
+    if (on_list_key(model, key, draw ? oct_draw_layout(draw)->n_rows : 0))
         return;
     if (model->typing) {
         on_typing(model, key);
@@ -360,10 +369,8 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
             act(input, model, buttons[i].action, 1);
             return;
         }
-    if (oct_view_rect_holds(l->list, x, y)) {
-        input->grip = button == SDL_BUTTON_LEFT ? OCT_GRIP_LIST : OCT_GRIP_NONE;
+    if (press_list(input, l, button))
         return;
-    }
     if (button == SDL_BUTTON_LEFT && is_at_divider(l, input->x, input->y)) {
         input->grip = OCT_GRIP_DIVIDER;
         if (event->clicks > 1)
@@ -521,7 +528,8 @@ bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
         input->y = event->motion.y * pixel_ratio;
         pointed = model->guide.pointed;
         model->guide.pointed =
-            oct_view_rect_holds(oct_draw_layout(draw)->guide, (int)input->x, (int)input->y);
+            oct_view_rect_holds(oct_draw_layout(draw)->guide, (int)input->x, (int)input->y) &&
+            !oct_view_rect_holds(oct_draw_layout(draw)->list, (int)input->x, (int)input->y);
         rested = model->points_at_banner;
         model->points_at_banner =
             oct_view_rect_holds(oct_draw_layout(draw)->banner, (int)input->x, (int)input->y);

@@ -267,8 +267,7 @@ TEST(marks_and_scale_bars_are_seen_on_light_and_dark)
         } marks[] = {{l->picture, RGB_PLAIN},
                      {l->picture, RGB_MEASURE},
                      {l->picture, RGB_MARK},
-                     {l->enface_at, RGB_PLAIN},
-                     {l->enface_at, RGB_GOOD}};
+                     {l->enface_at, RGB_PLAIN}};
         for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
             const double lost = lost_share(w.stage, marks[i].in, marks[i].ink, &n);
             if (n < 10 || lost > 0.02)

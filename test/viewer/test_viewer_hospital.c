@@ -62,8 +62,8 @@ static void list_comes(struct desk *k, const char *json)
     "{\"key\":\"" key "\",\"time\":\"091500\",\"name\":\"" name                                    \
     "\",\"id\":\"7\",\"accession\":\"A-1\",\"readable\":true}"
 
-/* The next patient's list opens, a row is taken, and octd is told in order: what Record waits for is
- * the taken one's label. */
+/* The next patient's list opens, a row is taken, and octd is told in order: what Record waits for
+ * is the taken one's label. */
 TEST(a_patient_is_taken_behind_what_was_wished_before)
 {
     static struct desk k;
@@ -219,7 +219,8 @@ TEST(names_as_they_are_shown)
 
 static void play(struct desk *k, const char *path)
 {
-    struct oct_view_file file = {.n_bscans = 4, .n_lines = 8, .depth = 8, .n_valid = 4};
+    struct oct_view_file file = {
+        .n_bscans = 4, .n_lines = 8, .depth = 8, .n_valid = 4, .eye = "OD"};
     snprintf(file.path, sizeof(file.path), "%s", path);
     snprintf(file.name, sizeof(file.name), "%s", strrchr(path, '/') + 1);
     oct_view_playback_open(&k->model, path, 0, false);
@@ -272,9 +273,9 @@ TEST(an_export_from_the_press_to_the_archive)
     says(&k, "EXPORTING, with name");
     act(&k, OCT_ACTION_EXPORT); /* an impatient second press */
     assert_int_equal(e->state, OCT_EXPORT_RUNS);
-    oct_view_export_take(&k.model, NULL, 0, "no room");
+    oct_view_export_take(&k.model, NULL, 0, "/a/b/c.dcm: no room");
     says(&k, "NOT EXPORTED; Export tries again");
-    assert_true(alarms(&k, "NOT EXPORTED: no room"));
+    assert_true(alarms(&k, "NOT EXPORTED: c.dcm: no room"));
     act(&k, OCT_ACTION_ACKNOWLEDGE);
     assert_false(alarms(&k, "NOT EXPORTED"));
     act(&k, OCT_ACTION_EXPORT);
@@ -306,6 +307,10 @@ TEST(a_file_where_there_is_no_archive)
     struct oct_view_export *e = &k.model.exported;
     desk_init(&k, "P-7");
     play(&k, "/r.d/eye");
+    k.model.playback.file.eye[0] = '\0';
+    act(&k, OCT_ACTION_EXPORT); /* DICOM has an eye */
+    assert_true(e->state == OCT_EXPORT_FAILED && alarms(&k, "which one it is, OD or OS"));
+    k.model.playback.file.eye[0] = 'O';
     act(&k, OCT_ACTION_EXPORT);
     assert_string_equal(e->written, "/r.d/eye.dcm");
     oct_view_export_take(&k.model, "[]", 2, "");

@@ -89,6 +89,9 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
     contents.status_height = oct_draw_status_height(draw, model, width, text_px);
     contents.guide_height = oct_draw_guide_height(draw, model);
     contents.banner_height = oct_draw_banner_height(draw);
+    contents.list_rows = oct_view_exams_are_shown(model)                ? model->exams.rows.n
+                         : model->worklist.state == OCT_WORKLIST_FAILED ? 3
+                                                                        : model->worklist.rows.n;
     contents.list_width =
         oct_draw_worklist_width(draw, model) + oct_draw_exams_width(draw, model, width);
     measure_buttons(draw, model, &contents);

@@ -277,7 +277,7 @@ static void draw_newest(struct oct_draw *draw, struct oct_view_rect r,
 {
     const int size = draw->layout.text_px / 3;
     const double y = r.y + (e->newest_row + 0.5) * r.h / e->n_rows;
-    oct_draw_mark_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD);
+    oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 160);
     oct_draw_box(draw, r.x - size, (int)y - size / 2, size, size, RGB_GOOD);
     oct_draw_box(draw, r.x + r.w, (int)y - size / 2, size, size, RGB_GOOD);
 }

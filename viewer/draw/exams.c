@@ -126,7 +126,7 @@ enum oct_err oct_draw_exams(struct oct_draw *draw, const struct oct_view_model *
     char title[256];
     if (r.w == 0 || !oct_view_exams_are_shown(model))
         return OCT_OK;
-    const enum oct_err code = fill_thumbs(draw, e, err);
+    const enum oct_err code = e->rows.n > 0 ? fill_thumbs(draw, e, err) : OCT_OK;
     if (code)
         return code;
     draw->layout.compare_x = r.x + r.w - oct_draw_letters_width(draw, COMPARE);

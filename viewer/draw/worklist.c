@@ -83,7 +83,8 @@ static void draw_failure(struct oct_draw *draw, const struct oct_view_worklist *
     const unsigned n_letters =
         (unsigned)((r.w - 2 * margin) * 100 / oct_draw_letters_width(draw, 100));
     unsigned n = oct_view_wrap(w->why, n_letters, lines, MOST_LINES - 1);
-    n += oct_view_wrap("type a pseudonym meanwhile, or ask again", n_letters, lines + n, 1);
+    n += oct_view_wrap("is its computer on, is the cable in? meanwhile type a pseudonym", n_letters,
+                       lines + n, 1);
     for (unsigned i = 0; i < n; i++)
         oct_draw_text(draw, OCT_TEXT_NORMAL, r.x + margin, r.y + margin + (int)i * line, lines[i],
                       i + 1 < n ? RGB_PLAIN : RGB_DIM);

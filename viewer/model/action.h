@@ -103,8 +103,8 @@ extern const size_t oct_view_n_keys;
 bool oct_view_action_is_step(enum oct_view_action action);
 
 /* Whether the operator profile allows the action: the label, recording, playback and what is
- * decided about a recording, its export, freezing, the average, blood flow, layers, the guide, contrast,
- * snapshots, light, help, and leaving the profile. */
+ * decided about a recording, its export, freezing, the average, blood flow, layers, the guide,
+ * contrast, snapshots, light, help, and leaving the profile. */
 bool oct_view_action_is_operators(enum oct_view_action action);
 
 /* Writes the keys of the help's line for row i: those of the row and of the rows after it that have

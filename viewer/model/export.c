@@ -40,10 +40,12 @@ void oct_view_export_begin(struct oct_view_model *model)
     } else if (is_of_playback(model) && e->state == OCT_EXPORT_WRITTEN) {
         oct_view_model_say(model, "it is exported already");
     } else {
-        e->state = OCT_EXPORT_DUE;
+        e->state = file->eye[0] ? OCT_EXPORT_DUE : OCT_EXPORT_FAILED;
         snprintf(e->path, sizeof(e->path), "%s", file->path);
         snprintf(e->written, sizeof(e->written), "%.*s.dcm", (int)n, file->path);
-        e->uid[0] = e->why[0] = '\0';
+        snprintf(e->why, sizeof(e->why), "%s",
+                 file->eye[0] ? "" : "an exam is of an eye: say which one it is, OD or OS");
+        e->uid[0] = '\0';
         e->is_noted = false;
     }
 }
@@ -65,6 +67,15 @@ static void take_instance(struct oct_view_model *model, const cJSON *instance)
         oct_view_model_say(model, "archived, %s: %s says so", identity_words(e), e->archive);
 }
 
+/* "/folder/file: why" without the folder. */
+static const char *without_folder(const char *why)
+{
+    const char *slash = why, *colon = strstr(why, ": ");
+    for (const char *at = why; why[0] == '/' && colon && at < colon; at++)
+        slash = *at == '/' ? at + 1 : slash;
+    return slash;
+}
+
 void oct_view_export_take(struct oct_view_model *model, const char *json, size_t n_bytes,
                           const char *why)
 {
@@ -82,7 +93,8 @@ void oct_view_export_take(struct oct_view_model *model, const char *json, size_t
         e->look_ns = model->now_ns; /* how many wait, and whether anybody sends */
     } else {
         e->state = OCT_EXPORT_FAILED;
-        snprintf(e->why, sizeof(e->why), "%s", json ? "octctl's answer says nothing of it" : why);
+        snprintf(e->why, sizeof(e->why), "%s",
+                 json ? "octctl's answer says nothing of it" : without_folder(why));
         if (!is_of_playback(model))
             oct_view_model_say(model, "NOT EXPORTED: %s", e->why);
     }

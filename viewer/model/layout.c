@@ -232,13 +232,14 @@ static void place_panels(struct oct_view_layout *l, const struct oct_view_conten
     }
 }
 
-static void place_list(struct oct_view_layout *l, int width)
+static void place_list(struct oct_view_layout *l, const struct oct_view_contents *c)
 {
     const struct oct_view_rect a = l->area;
-    const int w = smaller(width, a.w);
-    l->row_height = TARGET(l->text_px);
-    l->n_rows = (unsigned)larger(1, a.h / l->row_height - 1);
-    l->list = (struct oct_view_rect){a.x + a.w - w, a.y, w, ((int)l->n_rows + 1) * l->row_height};
+    const int w = smaller(c->list_width, a.w), row = TARGET(l->text_px);
+    const unsigned most = (unsigned)larger(1, a.h / row - 1);
+    l->row_height = row;
+    l->n_rows = c->list_rows < most ? c->list_rows : most;
+    l->list = (struct oct_view_rect){a.x + a.w - w, a.y, w, ((int)l->n_rows + 1) * row};
 }
 
 int oct_view_layout_row_at(const struct oct_view_layout *layout, int x, int y)
@@ -282,7 +283,7 @@ void oct_view_layout_window(struct oct_view_layout *layout, const struct oct_vie
         layout->area = (struct oct_view_rect){edge, top + edge / 2, layout->area.w - 2 * edge,
                                               layout->area.h - edge};
     if (c->list_width > 0)
-        place_list(layout, c->list_width);
+        place_list(layout, c);
     place_panels(layout, c);
 }
 

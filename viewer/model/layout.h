@@ -63,6 +63,7 @@ struct oct_view_contents {
     bool has_angiogram;       /* or, in playback, the thickness: beside the en face picture, or
                                  below it */
     int list_width;           /* of the day's patients, or exams; 0: they are not shown */
+    unsigned list_rows;       /* that they would fill */
     bool has_slice; /* playback: a second cut through the volume, where there are panels */
     struct oct_view_divider divider;
     unsigned n_buttons;

@@ -4,7 +4,6 @@
 #ifndef OCT_VIEWER_MODEL_WORKLIST_H
 #define OCT_VIEWER_MODEL_WORKLIST_H
 
-#include "pipeline/base/err.h"
 #include "viewer/model/list.h"
 
 #include <stdbool.h>
