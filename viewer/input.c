@@ -216,12 +216,14 @@ static void tap_list(struct oct_view_model *model, const struct oct_draw *draw, 
 }
 
 /* Nothing below it is pressed through it. */
-static bool press_list(struct oct_view_input *input, const struct oct_view_layout *l, int button)
+static bool press_list(struct oct_view_input *input, const struct oct_view_model *model,
+                       const struct oct_view_layout *l, int button)
 {
     const bool is_on = oct_view_rect_holds(l->list, (int)input->x, (int)input->y);
     if (is_on && button == SDL_BUTTON_LEFT)
         input->grip = OCT_GRIP_LIST;
-    return is_on;
+    return is_on || (oct_view_exams_are_shown(model) &&
+                     oct_view_rect_holds(l->area, (int)input->x, (int)input->y));
 }
 
 /* Of a finger that draws it up or down: by whole rows. */
@@ -369,7 +371,7 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
             act(input, model, buttons[i].action, 1);
             return;
         }
-    if (press_list(input, l, button))
+    if (press_list(input, model, l, button))
         return;
     if (button == SDL_BUTTON_LEFT && is_at_divider(l, input->x, input->y)) {
         input->grip = OCT_GRIP_DIVIDER;
