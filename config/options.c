@@ -246,8 +246,8 @@ static bool find_value(const struct oct_option *o, const char *name, const char 
     return true;
 }
 
-/* A value that an old spelling gave lives as long as the words of the command line. One thread reads
- * these. */
+/* A value that an old spelling gave lives as long as the words of the command line. One thread
+ * reads these. */
 static void keep_turned(char *text)
 {
     static char *kept[64];

@@ -839,30 +839,40 @@ static void record_exam(const char *path, const char *begun, bool moved)
     volume_close(w);
 }
 
-/* As the window would, while the list is open or a comparison goes on. */
-TEST(an_earlier_exam_of_the_eye_is_put_onto_the_open_one)
+static void record_exams(void)
 {
-    struct scene *s = scene_open();
-    struct oct_view_model *m = &s->model;
-    struct oct_view_exams *e = &m->exams;
-    struct oct_view_phrase phrase;
-    char title[200];
+    struct oct_volume_label label = {.eye = ""};
     mkdir("exams", 0700);
     record_exam("exams/now.h5", "2026-11-28T14:03:07Z", false);
     record_exam("exams/then.h5", "2026-05-01T09:00:00Z", true);
     record("exams/other.h5", OCT_SAMPLE_U8, N_BSCANS);
     must(oct_volume_label_write("exams/other.h5",
                                 &(struct oct_volume_label_change){.eye = "OS", .pseudonym = "A-9"},
-                                &(struct oct_volume_label){.eye = ""}, &failure));
+                                &label, &failure));
     record("exams/fellow.h5", OCT_SAMPLE_U8, N_BSCANS); /* hers, in January, of the other eye */
     must(oct_volume_label_write("exams/fellow.h5", &(struct oct_volume_label_change){.eye = "OS"},
-                                &(struct oct_volume_label){.eye = ""}, &failure));
+                                &label, &failure));
     FILE *text = fopen("exams/text.h5", "w");
+    assert_non_null(text);
     fputs("no recording", text);
     fclose(text);
+}
+
+static void open_exams(struct scene *s)
+{
+    record_exams();
     open_path(s, "exams/now.h5", 0);
-    oct_view_model_apply(m, OCT_ACTION_EXAMS, 1);
+    oct_view_model_apply(&s->model, OCT_ACTION_EXAMS, 1);
     settle(s);
+}
+
+TEST(exams_are_listed_by_patient_and_found)
+{
+    struct scene *s = scene_open();
+    struct oct_view_model *m = &s->model;
+    struct oct_view_exams *e = &m->exams;
+    char title[200];
+    open_exams(s);
     assert_true(oct_view_exams_are_shown(m));
     assert_int_equal(e->rows.n, 4);
     assert_int_equal(e->n + e->n_others, e->n_files);
@@ -888,7 +898,18 @@ TEST(an_earlier_exam_of_the_eye_is_put_onto_the_open_one)
     assert_true(e->is_open);
     oct_view_exams_rub_out(e, true);
     assert_int_equal(e->rows.n, 4);
+    oct_view_exams_choose(m, 1);
+    settle(s);
+    assert_true(!e->is_open && strcmp(m->playback.file.name, "then.h5") == 0);
+    scene_close(s);
+}
 
+TEST(an_earlier_exam_of_the_eye_is_put_onto_the_open_one)
+{
+    struct scene *s = scene_open();
+    struct oct_view_model *m = &s->model;
+    struct oct_view_phrase phrase;
+    open_exams(s);
     oct_view_exams_compare(m, 2); /* another eye */
     assert_false(m->playback.follow.is_on);
     oct_view_exams_compare(m, 1);
@@ -917,11 +938,6 @@ TEST(an_earlier_exam_of_the_eye_is_put_onto_the_open_one)
     oct_view_model_apply(m, OCT_ACTION_EXAMS, 1); /* ends it */
     assert_true(!f->is_on && oct_view_playback_shown_map(m) == &m->playback.thickness.map[0]);
 
-    oct_view_model_apply(m, OCT_ACTION_EXAMS, 1);
-    settle(s);
-    oct_view_exams_choose(m, 1);
-    settle(s);
-    assert_true(!e->is_open && strcmp(m->playback.file.name, "then.h5") == 0 && !f->is_on);
     scene_close(s);
 }
 

@@ -9,7 +9,7 @@ const struct oct_view_key oct_view_keys[] = {
     {"Shift+R", OCT_ACTION_VOLUMES, "volumes a recording: until stopped, 1, 2, 4, 8"},
     {"Ctrl+R", OCT_ACTION_SAVE_LAST, "save the last seconds, where octd keeps them"},
     {"V", OCT_ACTION_PLAYBACK, "the recording just made; again: live pictures"},
-    {"Ctrl+PageUp", OCT_ACTION_FILE_BEFORE, "playback: the recording before, after; exams by patient"},
+    {"Ctrl+PageUp", OCT_ACTION_FILE_BEFORE, "playback: the recording before, after; all exams"},
     {"Ctrl+PageDown", OCT_ACTION_FILE_AFTER, NULL},
     {"Ctrl+F", OCT_ACTION_EXAMS, NULL},
     {"Ctrl+K", OCT_ACTION_KEEP, "playback: it is good; is to be repeated; export it"},

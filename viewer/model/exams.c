@@ -91,11 +91,15 @@ static bool make_room(struct oct_view_exams *e, unsigned n)
         return true;
     const unsigned room = n < 64 ? 64 : 2 * n;
     struct oct_view_exam **all = realloc(e->all, room * sizeof(struct oct_view_exam *));
-    e->all = all ? all : e->all;
+    if (!all)
+        return false;
+    e->all = all;
     unsigned *found = realloc(e->found, room * sizeof(*found));
-    e->found = found ? found : e->found;
-    e->room = all && found ? room : e->room;
-    return n <= e->room;
+    if (!found)
+        return false;
+    e->found = found;
+    e->room = room;
+    return true;
 }
 
 void oct_view_exams_add(struct oct_view_exams *e, const struct oct_view_exam *read, unsigned n)

@@ -92,8 +92,8 @@ struct oct_view_layout {
     struct oct_view_rect timeline; /* full width less margins; in playback the slider's */
     struct oct_view_rect button[OCT_VIEW_MOST_BUTTONS]; /* both rows */
     struct oct_view_rect buttons;                       /* the row below, full width */
-    /* The day's patients, or exams, over the panels at the right; w 0: they are not shown. Below a title as
-     * high as a row stand n_rows of row_height, as high as a button each. */
+    /* The day's patients, or exams, over the panels at the right; w 0: they are not shown. Below a
+     * title as high as a row stand n_rows of row_height, as high as a button each. */
     struct oct_view_rect list;
     int row_height;
     unsigned n_rows;
