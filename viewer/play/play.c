@@ -814,6 +814,8 @@ static bool serve(struct oct_play *p, const struct oct_play_wants *wants)
         return true;
     if (p->follows && wants->follow == p->done_follow && serve_follow(p, wants))
         return true;
+    if (p->follow && !wants->follow)
+        close_follow(p);
     if (wants->slice_line != p->slice_line) {
         p->slice_line = wants->slice_line;
         oct_play_fill_begin(&p->slice, slice_columns(oct_play_recorded_file(p->recorded)));
