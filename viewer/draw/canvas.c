@@ -182,6 +182,16 @@ void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uin
     oct_draw_text(draw, OCT_TEXT_NORMAL, x, y, string, rgb);
 }
 
+void oct_draw_words_in(struct oct_draw *draw, struct oct_view_rect row, const char *words,
+                       uint32_t rgb)
+{
+    char text[OCT_VIEW_TEXT_BYTES];
+    snprintf(text, sizeof(text), "%s", words);
+    oct_draw_text_fit(draw, OCT_TEXT_NORMAL, text, sizeof(text), row.w, OCT_DRAW_CUT_END);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, row.x,
+                  row.y + (row.h - oct_draw_line_height(draw, OCT_TEXT_NORMAL)) / 2, text, rgb);
+}
+
 void oct_draw_words_below(struct oct_draw *draw, struct oct_view_rect r, int line,
                           const char *string, uint32_t rgb)
 {

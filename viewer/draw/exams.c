@@ -22,16 +22,6 @@ static int thumb_width(const struct oct_draw *draw)
     return draw->layout.row_height * (int)OCT_VIEW_THUMB_COLUMNS / (int)OCT_VIEW_THUMB_ROWS;
 }
 
-static void draw_words(struct oct_draw *draw, struct oct_view_rect r, const char *words,
-                       uint32_t rgb)
-{
-    char text[OCT_VIEW_TEXT_BYTES];
-    snprintf(text, sizeof(text), "%s", words);
-    oct_draw_text_fit(draw, OCT_TEXT_NORMAL, text, sizeof(text), r.w, OCT_DRAW_CUT_END);
-    oct_draw_text(draw, OCT_TEXT_NORMAL, r.x,
-                  r.y + (r.h - oct_draw_line_height(draw, OCT_TEXT_NORMAL)) / 2, text, rgb);
-}
-
 /* The thumbs of the rows in sight, one below the other. */
 static enum oct_err fill_thumbs(struct oct_draw *draw, const struct oct_view_exams *e,
                                 struct oct_error *err)
@@ -106,15 +96,15 @@ static void draw_row(struct oct_draw *draw, const struct oct_view_model *model, 
     struct oct_view_rect at = {left, r.y, 0, r.h};
     for (size_t k = 0; k < sizeof(columns) / sizeof(columns[0]); k++) {
         at.w = columns[k].width - margin;
-        draw_words(draw, at, columns[k].words, columns[k].rgb);
+        oct_draw_words_in(draw, at, columns[k].words, columns[k].rgb);
         at.x += columns[k].width;
     }
     at = (struct oct_view_rect){right, r.y, r.x + r.w - right - margin, r.h};
     if (is_open || is_alike)
-        draw_words(draw, at, is_open ? "shown" : "compare",
-                   is_chosen  ? rgb
-                   : is_alike ? RGB_MEASURE
-                              : RGB_DIM);
+        oct_draw_words_in(draw, at, is_open ? "shown" : "compare",
+                          is_chosen  ? rgb
+                          : is_alike ? RGB_MEASURE
+                                     : RGB_DIM);
 }
 
 enum oct_err oct_draw_exams(struct oct_draw *draw, const struct oct_view_model *model,
@@ -134,8 +124,8 @@ enum oct_err oct_draw_exams(struct oct_draw *draw, const struct oct_view_model *
     r.h = draw->layout.row_height;
     oct_draw_fill(draw, r, RGB_BAR, 255);
     oct_view_exams_title(model, title, sizeof(title));
-    draw_words(draw, (struct oct_view_rect){r.x + margin, r.y, r.w - 2 * margin, r.h}, title,
-               RGB_PLAIN);
+    oct_draw_words_in(draw, (struct oct_view_rect){r.x + margin, r.y, r.w - 2 * margin, r.h}, title,
+                      RGB_PLAIN);
     r.y += r.h;
     for (unsigned k = 0; k < draw->layout.n_rows && oct_view_exams_row(e, e->rows.first + k); k++) {
         draw_row(draw, model, e->rows.first + k, r);

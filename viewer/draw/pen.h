@@ -61,6 +61,9 @@ void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uin
 /* Words on the picture in r, below `line` lines of them. */
 void oct_draw_words_below(struct oct_draw *draw, struct oct_view_rect r, int line,
                           const char *string, uint32_t rgb);
+/* In the middle of a row, from its left end on; what has no room loses its end. */
+void oct_draw_words_in(struct oct_draw *draw, struct oct_view_rect row, const char *words,
+                       uint32_t rgb);
 /* A line of words in the corner of the B-scan's panel, below those before it. */
 void oct_draw_corner(struct oct_draw *draw, const char *string, uint32_t rgb);
 /* The room of such a line, that wide, with its shade. */

@@ -15,17 +15,6 @@ int oct_draw_worklist_width(struct oct_draw *draw, const struct oct_view_model *
                : 0;
 }
 
-/* In the middle of a row; what has no room loses its end. */
-static void draw_words(struct oct_draw *draw, struct oct_view_rect r, const char *words,
-                       uint32_t rgb)
-{
-    char text[OCT_VIEW_TEXT_BYTES];
-    snprintf(text, sizeof(text), "%s", words);
-    oct_draw_text_fit(draw, OCT_TEXT_NORMAL, text, sizeof(text), r.w, OCT_DRAW_CUT_END);
-    oct_draw_text(draw, OCT_TEXT_NORMAL, r.x,
-                  r.y + (r.h - oct_draw_line_height(draw, OCT_TEXT_NORMAL)) / 2, text, rgb);
-}
-
 static void draw_title(struct oct_draw *draw, const struct oct_view_worklist *w,
                        struct oct_view_rect r)
 {
@@ -44,12 +33,13 @@ static void draw_title(struct oct_draw *draw, const struct oct_view_worklist *w,
         snprintf(words, sizeof(words),
                  w->rows.n ? "who is next?" : "nobody is on the list of today");
     oct_draw_fill(draw, r, RGB_BAR, 255);
-    draw_words(draw, (struct oct_view_rect){r.x + margin, r.y, r.w - right - 4 * margin, r.h},
-               words, w->state == OCT_WORKLIST_FAILED ? RGB_BAD : RGB_PLAIN);
+    oct_draw_words_in(draw,
+                      (struct oct_view_rect){r.x + margin, r.y, r.w - right - 4 * margin, r.h},
+                      words, w->state == OCT_WORKLIST_FAILED ? RGB_BAD : RGB_PLAIN);
     if (w->state != OCT_WORKLIST_ASKING)
-        draw_words(draw,
-                   (struct oct_view_rect){r.x + r.w - right - 2 * margin, r.y, right + 1, r.h},
-                   again, RGB_GOOD);
+        oct_draw_words_in(
+            draw, (struct oct_view_rect){r.x + r.w - right - 2 * margin, r.y, right + 1, r.h},
+            again, RGB_GOOD);
 }
 
 static void draw_row(struct oct_draw *draw, const struct oct_view_appointment *a,
@@ -69,7 +59,7 @@ static void draw_row(struct oct_draw *draw, const struct oct_view_appointment *a
                   is_chosen ? RGB_GOOD : RGB_BUTTON, 255);
     for (unsigned i = 0; i < 4; i++) {
         at.w = widths[i];
-        draw_words(draw, at, words[i], rgb);
+        oct_draw_words_in(draw, at, words[i], rgb);
         at.x += at.w + GAP * letter;
     }
 }
