@@ -543,6 +543,25 @@ TEST(a_press_begins_and_ends_the_search_for_layers)
         oct_scene_hear(&m, &d, OCT_WISH_DISABLE, true, text);
         assert_string_equal(m.message, "octd confirms: surfaces.enabled = no");
     }
+
+    /* Two presses before octd says anything; and none of octd's keys while it records. */
+    d.analysis[0].at_rest = true;
+    d.answer_ns++;
+    oct_scene_hear(&m, &d, OCT_WISH_NONE, false, "");
+    oct_view_model_apply(&m, OCT_ACTION_LAYERS, 1);
+    oct_view_model_apply(&m, OCT_ACTION_LAYERS, 1);
+    assert_true(m.settings.all_layers);
+    assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_ENABLE);
+    oct_scene_hear(&m, &d, OCT_WISH_ENABLE, true, text);
+    assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_NONE);
+    for (unsigned press = 0; press < 6; press++) {
+        d.record.active = true;
+        d.analysis[0].at_rest = press > 2;
+        d.answer_ns++;
+        oct_scene_hear(&m, &d, OCT_WISH_NONE, false, "");
+        oct_view_model_apply(&m, OCT_ACTION_LAYERS, 1);
+        assert_int_equal(oct_view_model_take_wish(&m, text), OCT_WISH_NONE);
+    }
     oct_view_model_finish(&m);
 }
 

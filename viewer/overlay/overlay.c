@@ -239,10 +239,11 @@ static void cycle_layers(struct oct_view_model *model)
                        ends            ? "layers are not drawn"
                        : s->all_layers ? "all seven borders of the retina's layers"
                                        : "the retina's layers, as octd finds them: ILM and RPE");
-    if (asks && begins && row->at_rest)
-        oct_view_model_wish(model, OCT_WISH_ENABLE, "surfaces.enabled");
-    else if (asks && ends)
-        oct_view_model_wish(model, OCT_WISH_DISABLE, "surfaces.enabled");
+    if (!asks || (!ends && !(begins && row->at_rest)))
+        return;
+    oct_view_model_wish(model, ends ? OCT_WISH_DISABLE : OCT_WISH_ENABLE, "surfaces.enabled");
+    /* The next press counts from here, whatever the next status says. */
+    model->daemon.analysis[row - d->analysis].at_rest = ends;
 }
 
 void oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action action)
