@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Beyond what octctl itself bounds, in seconds; an export reads a whole recording. */
 #define MORE_S 20.
@@ -64,9 +65,17 @@ void oct_view_errands_take_patient(struct oct_view_errands *errands, const char 
           "worklist", "--take", key, "--json");
 }
 
-static void begin_export(struct oct_view_errands *errands, struct oct_view_export *e)
+static void begin_export(struct oct_view_errands *errands, struct oct_view_model *model)
 {
-    const char *identity = e->is_real ? "real" : "masked";
+    struct oct_view_export *e = &model->exported;
+    const char *identity = e->is_real ? "real" : "masked", *slash = strrchr(e->written, '/');
+    char why[OCT_VIEW_FILE_BYTES + 64];
+    if (!e->has_archive && access(e->written, F_OK) == 0) {
+        snprintf(why, sizeof(why), "%.250s is there already: move it away first",
+                 slash ? slash + 1 : e->written);
+        oct_view_export_take(model, NULL, 0, why);
+        return;
+    }
     if (e->has_archive) /* a report of the exam goes with it: octctl report, then archive send */
         BEGIN(errands, OCT_ERRAND_EXPORT, MOST_EXPORT_S, "archive", "send", e->path, "--identity",
               identity, "--json");
@@ -91,7 +100,7 @@ static void begin_due(struct oct_view_errands *errands, struct oct_view_model *m
         BEGIN(errands, OCT_ERRAND_NAME, MORE_S, "identify", errands->asked_name, "--json");
     }
     if (model->exported.state == OCT_EXPORT_DUE && !e[OCT_ERRAND_EXPORT].runs)
-        begin_export(errands, &model->exported);
+        begin_export(errands, model);
     if (!e[OCT_ERRAND_STATUS].runs && oct_view_export_wants_status(model))
         BEGIN(errands, OCT_ERRAND_STATUS, MORE_S, "archive", "status", "--json");
 }

@@ -322,6 +322,12 @@ def what_is_refused():
     ok("label", recording(), "--pseudonym", "P-UNKNOWN")
     got, _, err = run("octctl", "archive", "send", recording(), "--identity", "real", *q.keys)
     assert got == 1 and "nobody is known by the pseudonym" in err and not q.files(), err
+    shutil.copy(recording(), at("open.h5.part"))  # octd has not closed it yet
+    for words in ("archive", "send", at("open.h5.part")), ("export", at("open.h5.part"),
+                                                          at("open.dcm")):
+        got, _, err = run("octctl", *words, *q.keys)
+        assert got == 1 and "is still being written" in err and not q.files(), err
+    assert not os.path.exists(at("open.dcm"))
     shutil.copy(recording(), at("copy.h5"))
     got, _, err = run("octctl", "export", recording(), at("never.png"), "--identity", "real")
     assert got == 2 and "--identity is of DICOM" in err, err

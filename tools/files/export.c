@@ -1,6 +1,7 @@
 /* octctl export: datasets of recordings in the formats of other tools. */
 #include "tools/files/export.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/volume/closed.h"
 #include "tools/alloc.h"
 #include "tools/commands.h"
 #include "tools/dicom/identity.h"
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOST_INPUTS 4096
 
@@ -112,6 +114,18 @@ static enum oct_err check_output(const struct job *job, struct oct_error *err)
     return oct_outputs_check(&file, 1, job->given.force, &read, err);
 }
 
+/* An exam of a hospital is whole: DICOM is not made of what octd still writes. */
+static enum oct_err refuse_unfinished(const struct job *job, struct oct_error *err)
+{
+    int fd = -1;
+    if (job->format != &oct_export_dicom)
+        return OCT_OK;
+    const enum oct_err e = oct_volume_closed_open(&fd, job->inputs[0], false, err);
+    if (fd >= 0)
+        close(fd);
+    return e == OCT_E_STATE ? e : OCT_OK; /* what else is wrong is said by who reads it */
+}
+
 /* Who is behind the recording's pseudonym, where that is to be said. */
 static enum oct_err find_person(struct job *job, const struct oct_config *config,
                                 struct oct_error *err)
@@ -133,6 +147,7 @@ static enum oct_err write_output(struct job *job, struct oct_error *err)
     job->open = oct_alloc(job->n, sizeof(struct oct_export_open *));
     job->sources = oct_alloc(job->n, sizeof(*job->sources));
     enum oct_err e = check_output(job, err);
+    e = e ? e : refuse_unfinished(job, err);
     for (unsigned i = 0; i < job->n && !e; i++)
         e = oct_export_source_open(&job->open[i], &job->sources[i], job->inputs[i], &job->wish,
                                    err);
