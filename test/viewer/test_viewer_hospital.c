@@ -1,9 +1,10 @@
 /* The day's patients, who is behind a pseudonym, exports, and octctl as a child: hostile answers
- * and hostile children. No SDL. */
+ * and hostile children. */
 #define _GNU_SOURCE
 #include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
+#include "test/rig/viewer_stage.h"
 #include "viewer/model/buttons.h"
 #include "viewer/model/words.h"
 #include "viewer/net/errand.h"
@@ -213,6 +214,96 @@ TEST(names_as_they_are_shown)
     assert_string_equal(oct_view_patient_name(&k.model), "");
     assert_false(oct_view_worklist_wants_name(&k.model)); /* nobody is known: asked once */
     oct_view_model_finish(&k.model);
+}
+
+/* ---- hands ---- */
+
+static void mouse(struct oct_viewer_stage *s, uint32_t type, int x, int y)
+{
+    SDL_Event event = {.type = type};
+    if (type == SDL_MOUSEMOTION) {
+        event.motion.x = x;
+        event.motion.y = y;
+    } else {
+        event.button.button = SDL_BUTTON_LEFT;
+        event.button.x = x;
+        event.button.y = y;
+    }
+    oct_view_input_take(&s->input, &event, &s->model, s->draw, 1);
+}
+
+/* From the middle of a row of the list, by some rows; 0: a tap. */
+static void draw_finger(struct oct_viewer_stage *s, int row, int by)
+{
+    const struct oct_view_layout *l = oct_viewer_stage_draw(s);
+    const int x = l->list.x + l->list.w / 2, y = l->list.y + (2 * row + 3) * l->row_height / 2;
+    mouse(s, SDL_MOUSEMOTION, x, y);
+    mouse(s, SDL_MOUSEBUTTONDOWN, x, y);
+    for (int i = 1; i <= abs(by); i++)
+        mouse(s, SDL_MOUSEMOTION, x, y + i * (by < 0 ? -1 : 1) * l->row_height);
+    mouse(s, SDL_MOUSEBUTTONUP, x, y + by * l->row_height);
+}
+
+static void press_key(struct oct_viewer_stage *s, SDL_Keycode key)
+{
+    SDL_Event event = {.key = {.type = SDL_KEYDOWN, .keysym = {.sym = key}}};
+    oct_view_input_take(&s->input, &event, &s->model, s->draw, 1);
+}
+
+static void list_of_forty(struct oct_viewer_stage *s)
+{
+    char json[40 * 160], *at = json;
+    at += sprintf(at, "[");
+    for (int i = 0; i < 40; i++)
+        at += sprintf(at, "%s" ENTRY("%04x", "Doe%d^Jane"), i ? "," : "", i, i);
+    sprintf(at, "]");
+    oct_view_model_apply(&s->model, OCT_ACTION_NEXT_PATIENT, 1);
+    oct_view_worklist_take(&s->model.worklist, json, strlen(json), "");
+}
+
+/* Nothing of the window moves for the list; its rows are as high as a button, all of them whole, and
+ * a tap takes the one below it, however far it was scrolled. */
+TEST(the_list_is_for_hands)
+{
+    static const int sizes[][2] = {{1280, 800}, {1920, 1080}, {3840, 2160}};
+    char key[OCT_VIEW_LABEL_BYTES];
+    for (unsigned z = 0; z < 3; z++) {
+        struct oct_viewer_stage *s = oct_viewer_stage_open_at(sizes[z], NULL);
+        struct oct_view_worklist *w = &s->model.worklist;
+        oct_draw_set_text(s->draw, 12, oct_view_layout_usual_dpi(sizes[z][1]));
+        s->model.has_control = s->model.daemon.known = s->model.daemon.reachable = true;
+        w->is_set = true;
+        const struct oct_view_layout before = *oct_viewer_stage_draw(s);
+        list_of_forty(s);
+        const struct oct_view_layout *l = oct_viewer_stage_draw(s);
+        const struct oct_view_rect r = l->list;
+        assert_memory_equal(&before.bscan, &l->bscan, sizeof(l->bscan));
+        assert_memory_equal(before.button, l->button, sizeof(l->button));
+        assert_true(l->row_height >= 44 && l->n_rows >= 8 && r.w > l->area.w / 4);
+        assert_true(r.x >= l->area.x && r.x + r.w <= l->area.x + l->area.w);
+        assert_true(r.y >= l->area.y && r.y + r.h <= l->area.y + l->area.h);
+        draw_finger(s, 2, -5);
+        assert_int_equal(w->first, 5);
+        assert_int_equal(s->model.wishes.n, 0); /* a finger that scrolls takes nobody */
+        draw_finger(s, 2, 0);
+        assert_int_equal(oct_view_model_take_wish(&s->model, key), OCT_WISH_PATIENT);
+        assert_string_equal(key, "0007");
+        oct_scene_hear(&s->model, &s->model.daemon, OCT_WISH_PATIENT, false, "");
+        list_of_forty(s);
+        press_key(s, SDLK_RETURN); /* nobody was chosen */
+        assert_true(oct_view_worklist_is_shown(&s->model));
+        oct_viewer_stage_draw(s);
+        press_key(s, SDLK_PAGEDOWN);
+        assert_int_equal(w->first, l->n_rows < 40 - l->n_rows ? l->n_rows : 40 - l->n_rows);
+        press_key(s, SDLK_DOWN);
+        press_key(s, SDLK_DOWN);
+        assert_int_equal(w->chosen, w->first + 2);
+        press_key(s, SDLK_RETURN);
+        oct_view_wishes_drop(&s->model.wishes, OCT_WISH_START);
+        assert_int_equal(oct_view_model_take_wish(&s->model, key), OCT_WISH_PATIENT);
+        assert_int_equal(strtol(key, NULL, 16), w->chosen ? w->chosen - 1 : 0);
+        oct_viewer_stage_close(s);
+    }
 }
 
 /* ---- exports ---- */
