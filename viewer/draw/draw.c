@@ -150,10 +150,10 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     else
         oct_draw_timeline(draw, model);
     draw_divider(draw);
-    oct_draw_worklist(draw, model);
     if ((code = oct_draw_exams(draw, model, err)))
         return code;
     oct_draw_banner(draw, model);
+    oct_draw_worklist(draw, model);
     oct_draw_message(draw, model);
     oct_draw_header(draw, model);
     oct_draw_buttons(draw, model);
