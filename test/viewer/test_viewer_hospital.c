@@ -78,6 +78,8 @@ TEST(a_patient_is_taken_behind_what_was_wished_before)
     act(&k, OCT_ACTION_RIGHT_EYE);
     assert_null(oct_view_patient_lacks(&k.model)); /* it will have a pseudonym */
     act(&k, OCT_ACTION_RECORD);
+    act(&k, OCT_ACTION_RECORD); /* yes */
+    assert_non_null(oct_view_wishes_find(&k.model.wishes, OCT_WISH_RECORD));
     must_ask(&k, OCT_WISH_PSEUDONYM, ""); /* nobody's, should it fail */
     k.octd.record.pseudonym[0] = '\0';
     hear(&k, OCT_WISH_PSEUDONYM, true, "");
@@ -282,7 +284,7 @@ TEST(the_list_is_for_hands)
         assert_true(l->row_height >= 44 && l->n_rows >= 8 && r.w > l->area.w / 4);
         assert_true(r.x >= l->area.x && r.x + r.w <= l->area.x + l->area.w);
         assert_true(r.y >= l->area.y && r.y + r.h <= l->area.y + l->area.h);
-        draw_finger(s, 2, -5);
+        draw_finger(s, 6, -5);
         assert_int_equal(w->first, 5);
         assert_int_equal(s->model.wishes.n, 0); /* a finger that scrolls takes nobody */
         draw_finger(s, 2, 0);
