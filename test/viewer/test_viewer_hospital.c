@@ -263,8 +263,8 @@ static void list_of_forty(struct oct_viewer_stage *s)
     oct_view_worklist_take(&s->model.worklist, json, strlen(json), "");
 }
 
-/* Nothing of the window moves for the list; its rows are as high as a button, all of them whole, and
- * a tap takes the one below it, however far it was scrolled. */
+/* Nothing of the window moves for the list; its rows are as high as a button, all of them whole,
+ * and a tap takes the one below it, however far it was scrolled. */
 TEST(the_list_is_for_hands)
 {
     static const int sizes[][2] = {{1280, 800}, {1920, 1080}, {3840, 2160}};
@@ -285,7 +285,7 @@ TEST(the_list_is_for_hands)
         assert_true(r.x >= l->area.x && r.x + r.w <= l->area.x + l->area.w);
         assert_true(r.y >= l->area.y && r.y + r.h <= l->area.y + l->area.h);
         draw_finger(s, 6, -5);
-        assert_int_equal(w->first, 5);
+        assert_int_equal(w->rows.first, 5);
         assert_int_equal(s->model.wishes.n, 0); /* a finger that scrolls takes nobody */
         draw_finger(s, 2, 0);
         assert_int_equal(oct_view_model_take_wish(&s->model, key), OCT_WISH_PATIENT);
@@ -296,14 +296,14 @@ TEST(the_list_is_for_hands)
         assert_true(oct_view_worklist_is_shown(&s->model));
         oct_viewer_stage_draw(s);
         press_key(s, SDLK_PAGEDOWN);
-        assert_int_equal(w->first, l->n_rows < 40 - l->n_rows ? l->n_rows : 40 - l->n_rows);
+        assert_int_equal(w->rows.first, l->n_rows < 40 - l->n_rows ? l->n_rows : 40 - l->n_rows);
         press_key(s, SDLK_DOWN);
         press_key(s, SDLK_DOWN);
-        assert_int_equal(w->chosen, w->first + 2);
+        assert_int_equal(w->rows.chosen, w->rows.first + 2);
         press_key(s, SDLK_RETURN);
         oct_view_wishes_drop(&s->model.wishes, OCT_WISH_START);
         assert_int_equal(oct_view_model_take_wish(&s->model, key), OCT_WISH_PATIENT);
-        assert_int_equal(strtol(key, NULL, 16), w->chosen ? w->chosen - 1 : 0);
+        assert_int_equal(strtol(key, NULL, 16), w->rows.chosen ? w->rows.chosen - 1 : 0);
         oct_viewer_stage_close(s);
     }
 }
