@@ -52,6 +52,7 @@ static const struct oct_command *const commands[] = {
     &oct_command_surfaces,
     &oct_command_flow,
     &oct_command_trace,
+    &oct_command_report,
     &oct_command_calibrate,
     &oct_command_background,
     &oct_command_status,
