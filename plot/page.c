@@ -53,21 +53,25 @@ static void draw_rule(struct oct_canvas *c, double y)
 static void draw_head(struct oct_canvas *c, const struct oct_plot_page *page)
 {
     const double column = WIDTH / OCT_PLOT_HEAD_COLUMNS;
-    const unsigned n_rows = (page->n_head + OCT_PLOT_HEAD_COLUMNS - 1) / OCT_PLOT_HEAD_COLUMNS;
+    unsigned at = 0; /* the next of all columns of all rows */
     oct_canvas_colour(c, OCT_INK, 1);
     oct_canvas_text(c, OCT_PLOT_MARGIN, 66, HEADING, OCT_TEXT_BOLD, page->title);
     oct_canvas_text(c, OCT_PLOT_MARGIN + WIDTH, 66, HEADING, OCT_TEXT_BOLD | OCT_TEXT_RIGHT,
                     page->right);
     draw_rule(c, 90);
     for (unsigned i = 0; i < page->n_head; i++) {
-        const double x = OCT_PLOT_MARGIN + i % OCT_PLOT_HEAD_COLUMNS * column;
-        const double y = 110 + i / OCT_PLOT_HEAD_COLUMNS * 48.0;
+        const struct oct_plot_fact *fact = &page->head[i];
+        const unsigned n = fact->columns ? fact->columns : 1;
+        const double x = OCT_PLOT_MARGIN + at % OCT_PLOT_HEAD_COLUMNS * column;
+        const double y = 110 + at / OCT_PLOT_HEAD_COLUMNS * OCT_PLOT_HEAD_ROW;
         oct_canvas_colour(c, PALE_INK, 1);
-        oct_canvas_text(c, x, y, LABELS, 0, page->head[i].label);
+        oct_canvas_text(c, x, y, LABELS, 0, fact->label);
         oct_canvas_colour(c, OCT_INK, 1);
-        oct_canvas_text_within(c, x, y + 20, column - 16, WORDS, OCT_TEXT_BOLD, page->head[i].text);
+        oct_canvas_text_within(c, x, y + 20, n * column - 16, WORDS, OCT_TEXT_BOLD, fact->text);
+        at += n;
     }
-    draw_rule(c, 98 + n_rows * 48.0);
+    const unsigned n_rows = (at + OCT_PLOT_HEAD_COLUMNS - 1) / OCT_PLOT_HEAD_COLUMNS;
+    draw_rule(c, 98 + n_rows * OCT_PLOT_HEAD_ROW);
 }
 
 static void draw_facts(struct oct_canvas *c, const struct oct_plot_page *page)

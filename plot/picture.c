@@ -102,12 +102,16 @@ static void fit_view(struct page *p, const struct oct_view *box)
     p->compass_y = box->y + 28;
     p->view = (struct oct_view){.x = box->x,
                                 .y = box->y + top,
-                                .width = plot->width * scale,
-                                .height = plot->height * high * scale,
                                 .left = -0.5,
                                 .top = -0.5,
                                 .per_x = scale,
                                 .per_y = scale * high};
+    if (plot->fills) {
+        p->view.per_x = (box->width - right) / plot->width;
+        p->view.per_y = (box->height - top - bottom) / plot->height;
+    }
+    p->view.width = p->view.per_x * plot->width;
+    p->view.height = p->view.per_y * plot->height;
 }
 
 /* ---- drawing ---- */

@@ -123,6 +123,7 @@ struct oct_plot_picture {
     double um_dx;                      /* of a pixel, for the scale bar; 0 or NaN: no bar */
     double um_dy;                      /* alike; 0 or NaN: pixels are squares */
     bool smooth;                       /* enlarged pixels go over into each other */
+    bool fills;                        /* a page's box, whatever the shape of pixels */
     double least_px;                   /* small pictures are enlarged until their shorter side has
                                        so many px; 0: 400 */
     const struct oct_plot_path *paths; /* lines over it, px of the picture; 0 is the middle of the
@@ -194,6 +195,7 @@ struct oct_plot_box {
 /* What a page says in words; what is too long for its place is shortened by an ellipsis. */
 struct oct_plot_fact {
     const char *label, *text;
+    unsigned columns; /* of the heading that it takes; 0: one */
 };
 
 struct oct_plot_page {
@@ -209,6 +211,7 @@ struct oct_plot_page {
     const char *date; /* when the document was made, ISO 8601; NULL: it says no date */
 };
 #define OCT_PLOT_HEAD_COLUMNS 4u
+#define OCT_PLOT_HEAD_ROW 48.0 /* the first begins at 98 */
 #define OCT_PLOT_MARGIN 60.0
 
 /* One page of A4 as a PDF: *pdf is the caller's, from malloc. OCT_E_NO_MEMORY, OCT_E_IO. */

@@ -192,14 +192,16 @@ static enum oct_err take_layers(struct oct_report_job *r, struct oct_error *err)
     return e ? e : oct_surfaces_measure(s, err);
 }
 
-/* The mean over all B-scans of what octview shows of each, so far as pictures alone say it. */
+/* The mean over all B-scans of what octview shows of each, so far as pictures alone say it; of a
+ * retina. */
 static enum oct_err judge_quality(struct oct_report_job *r, struct oct_error *err)
 {
     struct oct_surfaces_job *s = &r->s;
     double index = 0, signal_db = 0, n = 0;
     enum oct_err e = OCT_OK;
     r->quality = r->signal_db = NAN;
-    for (uint32_t b = 0; b < s->n_bscans && s->is_db && !e; b++) {
+    const bool can_be = s->is_db && s->thickness[0].n_known > 0;
+    for (uint32_t b = 0; b < s->n_bscans && can_be && !e; b++) {
         struct oct_picture picture;
         struct oct_sight sight;
         e = oct_surfaces_read(s, b, &picture, err);

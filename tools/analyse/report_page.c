@@ -53,12 +53,13 @@ static const char *keep(struct drawing *d, char *text)
 
 static void say(struct drawing *d, const char *label, const char *text)
 {
-    d->facts[d->n_facts++] = (struct oct_plot_fact){label, text};
+    d->facts[d->n_facts++] = (struct oct_plot_fact){.label = label, .text = text};
 }
 
 static void head(struct drawing *d, const char *label, const char *text)
 {
-    d->head[d->n_head++] = (struct oct_plot_fact){label, text && text[0] ? text : "not recorded"};
+    d->head[d->n_head++] =
+        (struct oct_plot_fact){.label = label, .text = text && text[0] ? text : "not recorded"};
 }
 
 static const char *eye_words(const struct oct_report_job *r)
@@ -123,10 +124,9 @@ static char *field_words(const struct oct_surfaces_job *s)
 
 static char *quality_words(const struct oct_report_job *r)
 {
-    if (r->s.thickness[0].n_known == 0)
-        return oct_alloc_text("no retina seen");
     if (isnan(r->quality))
-        return oct_alloc_text("not measured: no dB");
+        return oct_alloc_text("%s",
+                              r->s.thickness[0].n_known ? "not measured: no dB" : "no retina seen");
     return oct_alloc_text("%.0f of 10 (signal %.0f dB)", r->quality, r->signal_db);
 }
 
@@ -137,6 +137,7 @@ static void write_head(struct drawing *d)
     const struct oct_export_person *who = &r->person;
     if (r->is_real) {
         head(d, "Patient", keep(d, name_words(who->name)));
+        d->head[0].columns = 2;
         head(d, "Patient ID", who->id);
         head(d, "Born, sex", keep(d, born_words(who)));
         head(d, "Accession number", who->accession);
@@ -152,13 +153,16 @@ static void write_head(struct drawing *d)
 
 static char *scan_words(const struct oct_surfaces_job *s)
 {
-    char *all = oct_alloc_text("%u B-scan%s of %u A-lines of %u depths", s->n_bscans,
-                               s->n_bscans == 1 ? "" : "s", s->n_lines, s->depth);
     static const char *const names[3] = {"B-scans", "A-lines", "depths"};
-    for (unsigned i = s->n_bscans == 1; i < 3; i++) {
+    const bool is_one = s->n_bscans == 1;
+    char *all =
+        oct_alloc_text("%u B-scan%s of %u A-lines of %u depths; from one to the next:", s->n_bscans,
+                       is_one ? "" : "s", s->n_lines, s->depth);
+    for (unsigned i = is_one; i < 3; i++) {
+        const char *comma = i > is_one ? "," : "";
         char *more = s->um[i] > 0
-                         ? oct_alloc_text("%s, %s %.4g " MICRO " apart", all, names[i], s->um[i])
-                         : oct_alloc_text("%s, %s: how far apart is not known", all, names[i]);
+                         ? oct_alloc_text("%s%s %s %.4g " MICRO, all, comma, names[i], s->um[i])
+                         : oct_alloc_text("%s%s %s not known", all, comma, names[i]);
         free(all);
         all = more;
     }
@@ -275,19 +279,21 @@ static enum oct_err add_bscan(struct drawing *d, double top, struct oct_error *e
     const enum oct_err e = oct_surfaces_figure_bscan(&r->s, r->bscan, &d->bscan, err);
     if (e)
         return e;
-    const double high = plot->um_dx > 0 ? plot->um_dy / plot->um_dx : 1;
+    const bool has_um = plot->um_dx > 0;
+    const double high = has_um ? plot->um_dy / plot->um_dx : 1;
     const double room = (box->height - 30) / WIDTH * plot->width / (plot->height * high);
     const double stretch = fmin(MOST_STRETCH, fmax(1, floor(2 * room) / 2));
-    plot->um_dx = plot->um_dx > 0 ? plot->um_dx : 0;
-    if (plot->um_dx > 0)
-        plot->um_dy *= stretch;
+    char depth[48] = "";
+    if (!has_um)
+        snprintf(depth, sizeof(depth), ", stretched: not to scale");
+    else if (stretch > 1)
+        snprintf(depth, sizeof(depth), ", depth x %.3g", stretch);
     snprintf(d->bscan_title, sizeof(d->bscan_title), "%s; %u in all%s%s", d->bscan.title,
              r->s.n_bscans, r->s.grid.is_measured && !r->given.bscan ? ", through the fovea" : "",
-             plot->um_dx > 0 ? "" : ", a pixel a pixel");
-    if (plot->um_dx > 0 && stretch > 1)
-        snprintf(d->bscan_title + strlen(d->bscan_title),
-                 sizeof(d->bscan_title) - strlen(d->bscan_title), ", depth x %.3g", stretch);
+             depth);
     plot->title = d->bscan_title;
+    plot->um_dy *= stretch;
+    plot->fills = !has_um;
     box->picture = plot;
     if (r->s.thickness[0].n_known > 0) {
         box->n_legends = oct_surfaces_legends(&r->s, d->legends);
@@ -296,17 +302,19 @@ static enum oct_err add_bscan(struct drawing *d, double top, struct oct_error *e
     return OCT_OK;
 }
 
-static struct oct_plot_picture from_above(const struct oct_report_enface *of, const char *title)
+/* um: from row to row, from A-line to A-line. */
+static struct oct_plot_picture from_above(const struct oct_report_enface *of, const double um[2],
+                                          const char *title)
 {
     const struct oct_export_form *form = &of->source.form;
-    const bool has_um = form->um[1] > 0 && form->um[2] > 0;
+    const bool has_um = um[0] > 0 && um[1] > 0;
     return (struct oct_plot_picture){.title = title,
                                      .pixels = of->values,
                                      .height = form->dims[1],
                                      .width = form->dims[2],
                                      .smooth = true,
-                                     .um_dx = has_um ? form->um[2] : 0,
-                                     .um_dy = has_um ? form->um[1] : 0};
+                                     .um_dx = has_um ? um[1] : 0,
+                                     .um_dy = has_um ? um[0] : 0};
 }
 
 static void add_enface(struct drawing *d, double x, double y, double width, double height)
@@ -317,7 +325,7 @@ static void add_enface(struct drawing *d, double x, double y, double width, doub
         box->why = "one B-scan: there is no picture from above";
         return;
     }
-    d->enface = from_above(&r->enface, "From above (en face)");
+    d->enface = from_above(&r->enface, r->s.um, "From above (en face)");
     memcpy(d->enface.compass, d->map.plot.compass, sizeof(d->enface.compass));
     d->line_x[0] = -0.5;
     d->line_x[1] = r->s.n_lines - 0.5;
@@ -347,9 +355,20 @@ static enum oct_err add_map(struct drawing *d, unsigned i, struct oct_surfaces_f
     figure->plot.footer = s->grid.is_measured ? "ETDRS, 1, 3 and 6 mm, means in " MICRO
                                                 " (in brackets: half is not known)"
                           : oct_surfaces_has_um(s) ? "no pit of a fovea in view: no ETDRS grid"
-                                                   : "the scan's size is not known: no ETDRS grid";
+                          : s->um[0] > 0 && s->um[1] > 0
+                              ? "how far apart depths are is not known: no ETDRS grid"
+                              : "the scan's size is not known: no ETDRS grid";
     box->picture = &figure->plot;
     return e;
+}
+
+static bool is_known(const struct oct_report_enface *of)
+{
+    const size_t n = (size_t)of->source.form.dims[1] * of->source.form.dims[2];
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(of->values[i]))
+            return true;
+    return false;
 }
 
 static void add_angiograms(struct drawing *d)
@@ -358,13 +377,18 @@ static void add_angiograms(struct drawing *d)
     const double x = LEFT + HALF + GAP;
     if (r->n_angiograms == 0)
         add_box(d, x, LOWER, HALF, LOWER_HEIGHT, "Angiogram")->why = "not recorded";
+    const double width = r->n_angiograms > 1 ? QUARTER : HALF;
     for (unsigned i = 0; i < r->n_angiograms; i++) {
+        const struct oct_report_enface *of = &r->angiogram[i];
         char *title = d->angiogram_title[i];
         struct oct_plot_box *box =
-            add_box(d, x + i * (QUARTER + GAP), LOWER, QUARTER, LOWER_HEIGHT, title);
-        snprintf(title, sizeof(d->angiogram_title[i]), "Angiogram, %s", r->angiogram[i].name);
-        d->angiogram[i] = from_above(&r->angiogram[i], title);
-        box->picture = &d->angiogram[i];
+            add_box(d, x + i * (QUARTER + GAP), LOWER, width, LOWER_HEIGHT, title);
+        snprintf(title, sizeof(d->angiogram_title[i]), "Angiogram, %s", of->name);
+        d->angiogram[i] = from_above(of, of->source.form.um + 1, title);
+        if (is_known(of))
+            box->picture = &d->angiogram[i];
+        else
+            box->why = "all moved, or no layers";
     }
 }
 

@@ -11,7 +11,8 @@
 #define PI 3.14159265358979323846
 #define N_ARC 180u /* corners of a circle */
 #define GRID_RGB 0x202020
-#define MAP_PX 620.0 /* the shorter side of a map */
+#define LEAST_DRAWN 0.1 /* of a sector: the mean of less is none of it */
+#define MAP_PX 620.0    /* the shorter side of a map */
 #define MICRO "\302\265m"
 
 static size_t n_places(const struct oct_surfaces_job *s)
@@ -82,7 +83,7 @@ static void write_numbers(struct drawn_grid *g, const struct oct_surfaces_job *s
         }
     for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++) {
         const bool is_half = t->etdrs.covered[i] >= 0.5;
-        if (n[i] * s->um[0] * s->um[1] < word_um2)
+        if (n[i] * s->um[0] * s->um[1] < word_um2 || t->etdrs.covered[i] < LEAST_DRAWN)
             continue;
         snprintf(g->words[i], sizeof(g->words[i]), is_half ? "%.0f" : "(%.0f)",
                  t->etdrs.mean_um[i]);
