@@ -45,10 +45,10 @@ static int read_options(void *job)
     uint64_t bscan = 0;
     s->given.eye = r->given.eye;
     int status = oct_surfaces_read_options(s);
-    status = status ? status : read_format(r);
     if (!status && !oct_identity_option(r->given.identity, s->job.config, &r->is_real))
         status = oct_command_misuse(s->job.name, "--identity %s: it is masked or real",
                                     r->given.identity);
+    status = status ? status : read_format(r);
     if (!status && r->given.bscan &&
         (!oct_option_u64(r->given.bscan, &bscan) || bscan > UINT32_MAX))
         status = oct_command_misuse(s->job.name, "--bscan needs a number, from 0 on");
