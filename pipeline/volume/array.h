@@ -64,8 +64,8 @@ struct oct_volume_array_root {
     char software[64], kind[32], eye[8];
     char source_crc32c[16]; /* of the only source; "": there are more, or none is told */
     char input_crc32c[16];  /* of the file that a recording was reconstructed from */
-    char *source; /* the inputs, one a line; malloc'd, the caller frees it; NULL: none */
-    double fovea_px[2]; /* B-scan, A-line; NaN: not told */
+    char *source;           /* the inputs, one a line; malloc'd, the caller frees it; NULL: none */
+    double fovea_px[2];     /* B-scan, A-line; NaN: not told */
     char superior[8];
 };
 

@@ -154,12 +154,12 @@ static void write_head(struct drawing *d)
 static char *scan_words(const struct oct_surfaces_job *s)
 {
     static const char *const names[3] = {"B-scans", "A-lines", "depths"};
-    const bool is_one = s->n_bscans == 1;
+    const unsigned first = s->n_bscans == 1; /* then there is no next one */
     char *all =
         oct_alloc_text("%u B-scan%s of %u A-lines of %u depths; from one to the next:", s->n_bscans,
-                       is_one ? "" : "s", s->n_lines, s->depth);
-    for (unsigned i = is_one; i < 3; i++) {
-        const char *comma = i > is_one ? "," : "";
+                       first ? "" : "s", s->n_lines, s->depth);
+    for (unsigned i = first; i < 3; i++) {
+        const char *comma = i > first ? "," : "";
         char *more = s->um[i] > 0
                          ? oct_alloc_text("%s%s %s %.4g " MICRO, all, comma, names[i], s->um[i])
                          : oct_alloc_text("%s%s %s not known", all, comma, names[i]);
