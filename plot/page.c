@@ -25,7 +25,7 @@ struct bytes {
     size_t n, room;
 };
 
-static cairo_status_t keep(void *context, const unsigned char *bytes, unsigned n)
+static cairo_status_t append_bytes(void *context, const unsigned char *bytes, unsigned n)
 {
     struct bytes *b = context;
     if (b->n + n > b->room) {
@@ -127,7 +127,7 @@ static enum oct_err draw_box(struct oct_canvas *c, const struct oct_plot_box *b,
 static cairo_surface_t *open_pdf(struct bytes *to, const struct oct_plot_page *page)
 {
     cairo_surface_t *pdf = cairo_pdf_surface_create_for_stream(
-        keep, to, POINT * OCT_PLOT_PAGE_WIDTH, POINT * OCT_PLOT_PAGE_HEIGHT);
+        append_bytes, to, POINT * OCT_PLOT_PAGE_WIDTH, POINT * OCT_PLOT_PAGE_HEIGHT);
     cairo_pdf_surface_set_metadata(pdf, CAIRO_PDF_METADATA_TITLE, page->title);
     cairo_pdf_surface_set_metadata(pdf, CAIRO_PDF_METADATA_CREATE_DATE,
                                    page->date ? page->date : "");

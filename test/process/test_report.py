@@ -243,6 +243,10 @@ def what_is_missing_says_why():
     assert text.count("the scan's size is not known: no ETDRS grid") == 2, text
     assert "stretched: not to scale" in text and "B-scans not known, A-lines not known" in text
     assert not said["etdrs"] and said["bscan"] == V // 2 and row(text, "ETDRS (µm)") is None
+    with h5py.File(at("in.h5")) as f:
+        rpe = int(f["truth/surfaces_px/rpe"][:].max())
+    low, said = report(recording("low.h5", "OD", "", "--set", f"pipeline.crop_last={rpe + 10}"))
+    assert said["place"] < 0.7 and "(out of place)" in low and said["signal_db"] > 15, (said, low)
 
 
 @case

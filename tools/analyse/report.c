@@ -124,8 +124,8 @@ static enum oct_err check_source(const struct oct_report_job *r, const char *pat
         path, in, of, r->crc32c);
 }
 
-static enum oct_err take_flow(struct oct_report_job *r, const char *path,
-                              const struct oct_contents *contents, struct oct_error *err)
+static enum oct_err open_slabs(struct oct_report_job *r, const char *path,
+                               const struct oct_contents *contents, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < contents->n && !e; i++) {
@@ -138,7 +138,7 @@ static enum oct_err take_flow(struct oct_report_job *r, const char *path,
     return e;
 }
 
-static enum oct_err take_result(struct oct_report_job *r, const char *path, struct oct_error *err)
+static enum oct_err open_result(struct oct_report_job *r, const char *path, struct oct_error *err)
 {
     struct oct_contents contents;
     enum oct_err e = oct_contents_look(&contents, path, err);
@@ -150,7 +150,7 @@ static enum oct_err take_result(struct oct_report_job *r, const char *path, stru
                      contents.words);
     e = e ? e : check_source(r, path, &contents, err);
     if (!e && is_flow)
-        e = take_flow(r, path, &contents, err);
+        e = open_slabs(r, path, &contents, err);
     if (e || !is_layers) {
         oct_contents_finish(&contents);
         return e;
@@ -160,7 +160,7 @@ static enum oct_err take_result(struct oct_report_job *r, const char *path, stru
     return OCT_OK;
 }
 
-static enum oct_err take_results(struct oct_report_job *r, struct oct_error *err)
+static enum oct_err open_results(struct oct_report_job *r, struct oct_error *err)
 {
     const char *in = r->s.job.inputs[0];
     struct oct_contents contents;
@@ -172,13 +172,13 @@ static enum oct_err take_results(struct oct_report_job *r, struct oct_error *err
     if (r->n_results > 0)
         oct_contents_finish(&contents);
     for (unsigned i = 0; i < r->n_results && !e; i++)
-        e = take_result(r, r->results[i], err);
+        e = open_result(r, r->results[i], err);
     return e;
 }
 
 /* ---- layers ---- */
 
-static enum oct_err take_layers(struct oct_report_job *r, struct oct_error *err)
+static enum oct_err get_layers(struct oct_report_job *r, struct oct_error *err)
 {
     struct oct_surfaces_job *s = &r->s;
     const char *eye = r->layers.root.eye;
@@ -197,9 +197,9 @@ static enum oct_err take_layers(struct oct_report_job *r, struct oct_error *err)
 static enum oct_err judge_quality(struct oct_report_job *r, struct oct_error *err)
 {
     struct oct_surfaces_job *s = &r->s;
-    double index = 0, signal_db = 0, n = 0;
+    double index = 0, signal_db = 0, place = 0, n = 0;
     enum oct_err e = OCT_OK;
-    r->quality = r->signal_db = NAN;
+    r->quality = r->signal_db = r->place = NAN;
     const bool can_be = s->is_db && s->thickness[0].n_known > 0;
     for (uint32_t b = 0; b < s->n_bscans && can_be && !e; b++) {
         struct oct_picture picture;
@@ -215,8 +215,9 @@ static enum oct_err judge_quality(struct oct_report_job *r, struct oct_error *er
                                                .depth = picture.width,
                                                .log = true};
         if (oct_sight_of(&from, &sight)) {
-            const double place = oct_sight_place(&sight).part;
-            index += 10 * oct_sight_signal(&sight) * (isnan(place) ? 1 : place);
+            const double part = oct_sight_place(&sight).part;
+            index += 10 * oct_sight_signal(&sight) * (isnan(part) ? 1 : part);
+            place += isnan(part) ? 1 : part;
             signal_db += sight.signal_db;
             n++;
         }
@@ -225,6 +226,7 @@ static enum oct_err judge_quality(struct oct_report_job *r, struct oct_error *er
     if (n > 0) {
         r->quality = index / n;
         r->signal_db = signal_db / n;
+        r->place = place / n;
     }
     return e;
 }
@@ -245,21 +247,21 @@ static enum oct_err choose_bscan(struct oct_report_job *r, struct oct_error *err
 
 /* ---- the work ---- */
 
-static enum oct_err take_all(void *job, struct oct_error *err)
+static enum oct_err gather_parts(void *job, struct oct_error *err)
 {
     struct oct_report_job *r = job;
     struct oct_surfaces_job *s = &r->s;
     r->work = (struct oct_export_options){.cancel = s->job.cancel};
     enum oct_err e = oct_surfaces_open(s, err);
     e = e ? e : open_enface(r, &r->enface, s->job.inputs[0], "enface", err);
-    e = e ? e : take_results(r, err);
+    e = e ? e : open_results(r, err);
     if (!e && r->is_real)
         e = oct_identity_reveal(&r->enface.source.form, &r->person, s->job.inputs[0], s->job.config,
                                 err);
     if (e)
         return e;
     open_recorded(r);
-    e = take_layers(r, err);
+    e = get_layers(r, err);
     e = e ? e : judge_quality(r, err);
     e = e ? e : choose_bscan(r, err);
     r->eye = r->enface.source.form.eye = s->eye_name;
@@ -314,6 +316,7 @@ static const struct oct_result_field report_rows[] = {
     {OCT_RESULT("bscan", R, bscan)},
     {OCT_RESULT("quality", R, quality)},
     {OCT_RESULT("signal_db", R, signal_db)},
+    {OCT_RESULT("place", R, place)},
     {OCT_RESULT("layers", R, layers_from)},
     {OCT_RESULT("retina_known", R, s.thickness[0].known)},
     {OCT_RESULT("etdrs", R, s.grid.is_measured)},
@@ -366,7 +369,7 @@ static const struct oct_job_ops report_job = {
     .init = oct_surfaces_init,
     .read = read_options,
     .list = list_file,
-    .work = take_all,
+    .work = gather_parts,
     .print = print_report,
     .json = report_json,
     .finish = close_all,

@@ -41,7 +41,7 @@ struct oct_report_job {
     const char *layers_path;    /* NULL: they are found here */
     char crc32c[9], input_crc32c[16];
     uint32_t bscan;
-    double quality, signal_db; /* 0 to 10; NaN: not measured */
+    double quality, signal_db, place; /* 0 to 10, dB, 0 to 1; NaN: not measured */
 
     /* For the summary. */
     const char *eye, *identity, *format, *layers_from, *crc32c_text;

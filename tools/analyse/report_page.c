@@ -21,6 +21,7 @@
 #define LOWER_HEIGHT 356.0
 #define FACTS 1446.0
 #define MOST_STRETCH 4.0
+#define GOOD_PLACE 0.7 /* below it the quality says that, as the guide of octview */
 #define N_BOXES 6u
 #define MOST_FACTS 10u
 
@@ -45,18 +46,18 @@ struct drawing {
 /* ---- words ---- */
 
 /* A text that lives as long as the drawing. */
-static const char *keep(struct drawing *d, char *text)
+static const char *own_text(struct drawing *d, char *text)
 {
     d->texts[d->n_texts++] = text;
     return text;
 }
 
-static void say(struct drawing *d, const char *label, const char *text)
+static void add_fact(struct drawing *d, const char *label, const char *text)
 {
     d->facts[d->n_facts++] = (struct oct_plot_fact){.label = label, .text = text};
 }
 
-static void head(struct drawing *d, const char *label, const char *text)
+static void add_head(struct drawing *d, const char *label, const char *text)
 {
     d->head[d->n_head++] =
         (struct oct_plot_fact){.label = label, .text = text && text[0] ? text : "not recorded"};
@@ -116,8 +117,7 @@ static char *field_words(const struct oct_surfaces_job *s)
     if (oct_surfaces_is_circle(s))
         return oct_alloc_text("circle of %u A-lines", s->n_lines);
     if (!(s->um[0] > 0 && s->um[1] > 0) || s->n_bscans < 2)
-        return oct_alloc_text("%u B-scan%s of %u A-lines", s->n_bscans, s->n_bscans == 1 ? "" : "s",
-                              s->n_lines);
+        return oct_alloc_text("%u x %u A-lines", s->n_bscans, s->n_lines);
     return oct_alloc_text("%.3g x %.3g mm", s->n_lines * s->um[1] / 1000,
                           s->n_bscans * s->um[0] / 1000);
 }
@@ -127,6 +127,8 @@ static char *quality_words(const struct oct_report_job *r)
     if (isnan(r->quality))
         return oct_alloc_text("%s",
                               r->s.thickness[0].n_known ? "not measured: no dB" : "no retina seen");
+    if (r->place < GOOD_PLACE)
+        return oct_alloc_text("%.0f of 10 (out of place)", r->quality);
     return oct_alloc_text("%.0f of 10 (signal %.0f dB)", r->quality, r->signal_db);
 }
 
@@ -136,17 +138,17 @@ static void write_head(struct drawing *d)
     const struct oct_export_form *form = &r->enface.source.form;
     const struct oct_export_person *who = &r->person;
     if (r->is_real) {
-        head(d, "Patient", keep(d, name_words(who->name)));
+        add_head(d, "Patient", own_text(d, name_words(who->name)));
         d->head[0].columns = 2;
-        head(d, "Patient ID", who->id);
-        head(d, "Born, sex", keep(d, born_words(who)));
-        head(d, "Accession number", who->accession);
-        head(d, "Recorded", keep(d, time_words(form->start_time)));
+        add_head(d, "Patient ID", who->id);
+        add_head(d, "Born, sex", own_text(d, born_words(who)));
+        add_head(d, "Accession number", who->accession);
+        add_head(d, "Recorded", own_text(d, time_words(form->start_time)));
     } else {
-        head(d, "Pseudonym", form->pseudonym);
+        add_head(d, "Pseudonym", form->pseudonym);
     }
-    head(d, "Quality", keep(d, quality_words(r)));
-    head(d, "Scan", keep(d, field_words(&r->s)));
+    add_head(d, "Quality", own_text(d, quality_words(r)));
+    add_head(d, "Scan", own_text(d, field_words(&r->s)));
 }
 
 /* ---- the rows below ---- */
@@ -238,26 +240,27 @@ static void write_facts(struct drawing *d)
     const struct oct_config *config = oct_export_source_config(r->enface.open);
     const struct oct_etdrs *etdrs = &s->thickness[0].etdrs;
     const struct oct_tsnit *tsnit = &s->circle.tsnit;
-    say(d, "Scan", keep(d, scan_words(s)));
-    say(d, "Layers", keep(d, layer_words(r)));
+    add_fact(d, "Scan", own_text(d, scan_words(s)));
+    add_fact(d, "Layers", own_text(d, layer_words(r)));
     if (s->grid.is_measured)
-        say(d, "ETDRS (" MICRO ")",
-            keep(d, sector_words(etdrs_names[s->eye == OCT_SURFACES_EYE_UNKNOWN], etdrs->mean_um,
-                                 etdrs->covered, OCT_ETDRS_N_SECTORS)));
+        add_fact(d, "ETDRS (" MICRO ")",
+                 own_text(d, sector_words(etdrs_names[s->eye == OCT_SURFACES_EYE_UNKNOWN],
+                                          etdrs->mean_um, etdrs->covered, OCT_ETDRS_N_SECTORS)));
     if (s->circle.is_measured)
-        say(d, "Nerve fibres (" MICRO ")",
-            keep(d, sector_words(oct_tsnit_names, tsnit->mean_um, tsnit->covered,
-                                 OCT_TSNIT_N_SECTORS)));
-    say(d, "Chain",
-        config             ? keep(d, chain_words(config))
-        : s->device.format ? s->device.format
-                           : "not recorded");
-    say(d, "Recorded by",
-        keep(d, oct_alloc_text("%s%s%s", form->software[0] ? form->software : "not recorded",
-                               form->engine[0] ? ", " : "", form->engine)));
-    say(d, "Report by", "octctl " OCT_VERSION);
-    say(d, "Source", keep(d, oct_alloc_text("CRC-32C %s", r->crc32c)));
-    say(d, "Command", keep(d, command_words(r)));
+        add_fact(d, "Nerve fibres (" MICRO ")",
+                 own_text(d, sector_words(oct_tsnit_names, tsnit->mean_um, tsnit->covered,
+                                          OCT_TSNIT_N_SECTORS)));
+    add_fact(d, "Chain",
+             config             ? own_text(d, chain_words(config))
+             : s->device.format ? s->device.format
+                                : "not recorded");
+    add_fact(
+        d, "Recorded by",
+        own_text(d, oct_alloc_text("%s%s%s", form->software[0] ? form->software : "not recorded",
+                                   form->engine[0] ? ", " : "", form->engine)));
+    add_fact(d, "Report by", "octctl " OCT_VERSION);
+    add_fact(d, "Source", own_text(d, oct_alloc_text("CRC-32C %s", r->crc32c)));
+    add_fact(d, "Command", own_text(d, command_words(r)));
 }
 
 /* ---- boxes ---- */
