@@ -195,6 +195,13 @@ void oct_dicom_put_tag(struct oct_dicom_set *set, uint32_t tag, uint32_t value)
     });
 }
 
+void oct_dicom_put_bytes(struct oct_dicom_set *set, uint32_t tag, const unsigned char *bytes,
+                         size_t n)
+{
+    attempt(set, tag,
+            [=](level &l) { return l.item->putAndInsertUint8Array(tag_of(tag, "OB"), bytes, n); });
+}
+
 void oct_dicom_put_no_items(struct oct_dicom_set *set, uint32_t tag)
 {
     attempt(set, tag,

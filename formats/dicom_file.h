@@ -41,6 +41,10 @@ void oct_dicom_put_f32(struct oct_dicom_set *set, uint32_t tag, const float *val
 void oct_dicom_put_f64(struct oct_dicom_set *set, uint32_t tag, double value);   /* FD */
 void oct_dicom_put_tag(struct oct_dicom_set *set, uint32_t tag, uint32_t value); /* AT */
 
+/* Bytes (OB), of which it makes an even number. */
+void oct_dicom_put_bytes(struct oct_dicom_set *set, uint32_t tag, const unsigned char *bytes,
+                         size_t n);
+
 /* A sequence without items. */
 void oct_dicom_put_no_items(struct oct_dicom_set *set, uint32_t tag);
 

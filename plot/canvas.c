@@ -1,6 +1,7 @@
 #include "plot/canvas.h"
 
 #include "formats/whole_file.h"
+#include "pipeline/base/utf8.h"
 
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
@@ -11,7 +12,8 @@
 #define FONT "DejaVu Sans"
 #define HALO_PX 3.0
 #define RIM_PX 2.2
-#define BAR_PX 18.0 /* of colours */
+#define BAR_PX 18.0          /* of colours */
+#define MOST_TEXT_BYTES 1024 /* of a line that is shortened */
 #define TURN 6.283185307179586
 #define TINT_GREEN 0.95 /* of a tinted grey, beside its red */
 #define TINT_BLUE 0.8
@@ -173,11 +175,9 @@ void oct_canvas_text(struct oct_canvas *canvas, double x, double y, double size,
     cairo_translate(c, x, y);
     if (style & OCT_TEXT_UPWARD)
         cairo_rotate(c, -TURN / 4);
-    cairo_move_to(c,
-                  style & OCT_TEXT_MIDDLE  ? -width / 2
-                  : style & OCT_TEXT_RIGHT ? -width
-                                           : 0,
-                  (font.ascent - font.descent) / 2);
+    const double left = style & OCT_TEXT_MIDDLE ? -width / 2 : style & OCT_TEXT_RIGHT ? -width : 0;
+    const double middle = (font.ascent - font.descent) / 2;
+    cairo_move_to(c, left, middle);
     if (style & OCT_TEXT_HALOED) {
         cairo_text_path(c, text);
         cairo_save(c);
@@ -185,12 +185,29 @@ void oct_canvas_text(struct oct_canvas *canvas, double x, double y, double size,
         cairo_set_line_width(c, HALO_PX);
         cairo_stroke_preserve(c);
         cairo_restore(c);
-        cairo_fill(c);
-    } else {
-        cairo_show_text(c, text);
+        cairo_new_path(c);
+        cairo_move_to(c, left, middle);
     }
+    cairo_show_text(c, text); /* of PDF it is text then, which can be searched */
     cairo_new_path(c);
     cairo_restore(c);
+}
+
+double oct_canvas_text_within(struct oct_canvas *canvas, double x, double y, double width,
+                              double size, unsigned style, const char *text)
+{
+    static const char dots[] = "\342\200\246";
+    char line[MOST_TEXT_BYTES] = "";
+    snprintf(line, sizeof(line) - sizeof(dots), "%s", text ? text : "");
+    oct_utf8_make_line(line);
+    size_t n = strlen(line);
+    while (n > 0 && oct_canvas_text_width(canvas, size, style, line) > width) {
+        while (n > 0 && ((unsigned char)line[--n] & 0xc0) == 0x80) /* a whole character */
+            ;
+        memcpy(line + n, dots, sizeof(dots));
+    }
+    oct_canvas_text(canvas, x, y, size, style, line);
+    return oct_canvas_text_width(canvas, size, style, line);
 }
 
 /* ---- colours ---- */

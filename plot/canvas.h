@@ -50,6 +50,9 @@ enum oct_canvas_style {
 /* One line of text, its middle at height y; NULL: none. */
 void oct_canvas_text(struct oct_canvas *canvas, double x, double y, double size, unsigned style,
                      const char *text);
+/* Shortened to this width by an ellipsis at its end; any bytes. Returns the width that it takes. */
+double oct_canvas_text_within(struct oct_canvas *canvas, double x, double y, double width,
+                              double size, unsigned style, const char *text);
 double oct_canvas_text_width(struct oct_canvas *canvas, double size, unsigned style,
                              const char *text); /* 0 of NULL */
 
@@ -110,6 +113,15 @@ void oct_canvas_scale_bar(struct oct_canvas *canvas, double right, double y, dou
 /* A bar of the colours of lo to hi, upward, with ticks and, turned, its label (NULL: none). */
 void oct_canvas_colour_bar(struct oct_canvas *canvas, double x, double y, double height, double lo,
                            double hi, enum oct_colours colours, const char *label);
+
+/* A line of colour and a label each, from x on; returns where they end (sheet.c). */
+double oct_canvas_legends(struct oct_canvas *canvas, double x, double y,
+                          const struct oct_plot_legend *legends, unsigned n);
+
+/* Into a box of the canvas, with all that belongs to it, as large as it becomes (picture.c);
+ * least_px does nothing. OCT_E_NO_MEMORY. */
+enum oct_err oct_canvas_picture(struct oct_canvas *canvas, const struct oct_plot_picture *plot,
+                                const struct oct_view *box, struct oct_error *err);
 
 /* ---- lines over axes (axes.c) ---- */
 

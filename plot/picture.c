@@ -16,6 +16,8 @@ struct page {
     double lo, hi;         /* of the pixels */
     double map_lo, map_hi; /* of the map */
     bool has_compass;
+    double title_y, title_width, text_width; /* that texts above and below it may take */
+    double compass_x, compass_y;
 };
 
 /* ---- limits ---- */
@@ -67,8 +69,8 @@ static void set_view(struct page *p)
     double scale = fmin(1, most);
     if (most > 1 && wanted > 1)
         scale = fmin(is_square ? floor(most) : most, wanted);
-    for (unsigned i = 0; i < 4; i++)
-        p->has_compass = p->has_compass || plot->compass[i];
+    p->title_y = 30;
+    p->title_width = p->text_width = INFINITY;
     p->view = (struct oct_view){.x = OCT_MARGIN,
                                 .y = p->has_compass ? 68
                                      : plot->title  ? 56
@@ -79,6 +81,37 @@ static void set_view(struct page *p)
                                 .top = -0.5,
                                 .per_x = scale,
                                 .per_y = scale * high};
+    p->compass_x = p->view.x + p->view.width - 30;
+    p->compass_y = p->view.y - 31;
+}
+
+/* As large as the box allows, which its texts do not leave. */
+static void fit_view(struct page *p, const struct oct_view *box)
+{
+    const struct oct_plot_picture *plot = p->plot;
+    const double high = plot->um_dx > 0 && plot->um_dy > 0 ? plot->um_dy / plot->um_dx : 1;
+    const double top = plot->title ? 30 : 0;
+    const double bottom = plot->footer ? 34 : 0;
+    const double right = plot->map || plot->in_colour ? OCT_COLOUR_BAR_PX : 0;
+    const double scale = fmin((box->width - right) / plot->width,
+                              (box->height - top - bottom) / (plot->height * high));
+    p->title_y = box->y + 12;
+    p->text_width = box->width;
+    p->title_width = box->width - (p->has_compass ? 70 : 0);
+    p->compass_x = box->x + box->width - 28;
+    p->compass_y = box->y + 28;
+    p->view = (struct oct_view){.x = box->x,
+                                .y = box->y + top,
+                                .left = -0.5,
+                                .top = -0.5,
+                                .per_x = scale,
+                                .per_y = scale * high};
+    if (plot->fills) {
+        p->view.per_x = (box->width - right) / plot->width;
+        p->view.per_y = (box->height - top - bottom) / plot->height;
+    }
+    p->view.width = p->view.per_x * plot->width;
+    p->view.height = p->view.per_y * plot->height;
 }
 
 /* ---- drawing ---- */
@@ -105,11 +138,11 @@ static void draw_map(struct page *p)
     cairo_restore(p->canvas.cairo);
 }
 
-/* Where up, right, down and left are, at the right end of the title's row. */
+/* Where up, right, down and left are. */
 static void draw_compass(struct page *p)
 {
     static const int dx[4] = {0, 1, 0, -1}, dy[4] = {-1, 0, 1, 0};
-    const double x = p->view.x + p->view.width - 30, y = p->view.y - 31;
+    const double x = p->compass_x, y = p->compass_y;
     cairo_set_line_width(p->canvas.cairo, 1);
     for (unsigned i = 0; i < 4; i++) {
         if (!p->plot->compass[i])
@@ -133,8 +166,10 @@ static void draw_texts(struct page *p)
         oct_canvas_text(&p->canvas, v->x + x, v->y + v->per_y * t->y, OCT_LETTERS,
                         OCT_TEXT_BOLD | OCT_TEXT_MIDDLE | OCT_TEXT_HALOED, t->text);
     }
-    oct_canvas_text(&p->canvas, v->x, 30, OCT_TITLE_LETTERS, OCT_TEXT_BOLD, plot->title);
-    oct_canvas_text(&p->canvas, v->x, v->y + v->height + 26, OCT_LETTERS, 0, plot->footer);
+    oct_canvas_text_within(&p->canvas, v->x, p->title_y, p->title_width, OCT_TITLE_LETTERS,
+                           OCT_TEXT_BOLD, plot->title);
+    oct_canvas_text_within(&p->canvas, v->x, v->y + v->height + 26, p->text_width, OCT_LETTERS, 0,
+                           plot->footer);
     if (p->has_compass)
         draw_compass(p);
 }
@@ -151,7 +186,8 @@ static void draw_picture(struct page *p)
                                              .hi = p->hi,
                                              .colours = plot->in_colour ? OCT_COLOURS_MAP
                                                                         : OCT_COLOURS_GREY,
-                                             .nothing = OCT_NOTHING};
+                                             .nothing = OCT_NOTHING,
+                                             .smooth = plot->smooth};
     oct_canvas_values(&p->canvas, v, &values);
     if (map)
         draw_map(p);
@@ -166,14 +202,37 @@ static void draw_picture(struct page *p)
     draw_texts(p);
 }
 
+/* All but view and canvas. */
+static enum oct_err begin_page(struct page *p, const struct oct_plot_picture *plot,
+                               struct oct_error *err)
+{
+    *p = (struct page){.plot = plot};
+    for (unsigned i = 0; i < 4; i++)
+        p->has_compass = p->has_compass || plot->compass[i];
+    find_map_limits(p);
+    return find_limits(p, err);
+}
+
+enum oct_err oct_canvas_picture(struct oct_canvas *canvas, const struct oct_plot_picture *plot,
+                                const struct oct_view *box, struct oct_error *err)
+{
+    struct page p;
+    const enum oct_err e = begin_page(&p, plot, err);
+    if (e)
+        return e;
+    p.canvas = *canvas;
+    fit_view(&p, box);
+    draw_picture(&p);
+    return OCT_OK;
+}
+
 enum oct_err oct_plot_write_picture(const char *path, bool force,
                                     const struct oct_plot_picture *plot, struct oct_error *err)
 {
-    struct page p = {.plot = plot};
-    const enum oct_err e = find_limits(&p, err);
+    struct page p;
+    const enum oct_err e = begin_page(&p, plot, err);
     if (e)
         return e;
-    find_map_limits(&p);
     set_view(&p);
     p.canvas = oct_canvas();
     draw_picture(&p);

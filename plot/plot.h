@@ -122,6 +122,8 @@ struct oct_plot_picture {
     const char *value_label;           /* of the colours' scale; NULL: none */
     double um_dx;                      /* of a pixel, for the scale bar; 0 or NaN: no bar */
     double um_dy;                      /* alike; 0 or NaN: pixels are squares */
+    bool smooth;                       /* enlarged pixels go over into each other */
+    bool fills;                        /* a page's box, whatever the shape of pixels */
     double least_px;                   /* small pictures are enlarged until their shorter side has
                                        so many px; 0: 400 */
     const struct oct_plot_path *paths; /* lines over it, px of the picture; 0 is the middle of the
@@ -174,6 +176,47 @@ struct oct_plot_sheet {
 
 enum oct_err oct_plot_write_sheet(const char *path, bool force, const struct oct_plot_sheet *plot,
                                   struct oct_error *err);
+
+/* ---- a page: figures in boxes, to be printed ---- */
+
+/* The units of a page: half a point. A4. */
+#define OCT_PLOT_PAGE_WIDTH 1190.55
+#define OCT_PLOT_PAGE_HEIGHT 1683.78
+
+struct oct_plot_box {
+    double x, y, width, height;
+    const struct oct_plot_picture *picture; /* one of these; */
+    const struct oct_plot_lines *lines;
+    const char *title, *why;               /* where there is neither: what is missing, and why */
+    const struct oct_plot_legend *legends; /* below the box */
+    unsigned n_legends;
+};
+
+/* What a page says in words; what is too long for its place is shortened by an ellipsis. */
+struct oct_plot_fact {
+    const char *label, *text;
+    unsigned columns; /* of the heading that it takes; 0: one */
+};
+
+struct oct_plot_page {
+    const char *title, *right;        /* of the heading: to the left and to the right */
+    const struct oct_plot_fact *head; /* below it, OCT_PLOT_HEAD_COLUMNS a row */
+    unsigned n_head;
+    const struct oct_plot_box *boxes;
+    unsigned n_boxes;
+    const struct oct_plot_fact *facts; /* a row each, from facts_y on */
+    unsigned n_facts;
+    double facts_y;
+    const char *foot;
+    const char *date; /* when the document was made, ISO 8601; NULL: it says no date */
+};
+#define OCT_PLOT_HEAD_COLUMNS 4u
+#define OCT_PLOT_HEAD_ROW 48.0 /* the first begins at 98 */
+#define OCT_PLOT_MARGIN 60.0
+
+/* One page of A4 as a PDF: *pdf is the caller's, from malloc. OCT_E_NO_MEMORY, OCT_E_IO. */
+enum oct_err oct_plot_page_pdf(const struct oct_plot_page *page, unsigned char **pdf, size_t *n,
+                               struct oct_error *err);
 
 /* The values that these shares of the n finite ones are below; NaN: there is none. */
 enum oct_err oct_plot_shares(const float *values, size_t n, const double *shares, unsigned n_shares,

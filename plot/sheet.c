@@ -166,6 +166,19 @@ static void draw_tile(struct page *p, unsigned i)
 
 /* ---- the page ---- */
 
+double oct_canvas_legends(struct oct_canvas *canvas, double x, double y,
+                          const struct oct_plot_legend *legends, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        oct_canvas_colour(canvas, legends[i].rgb, 1);
+        oct_canvas_fill(canvas, x, y - 2, 26, 4);
+        oct_canvas_colour(canvas, OCT_INK, 1);
+        oct_canvas_text(canvas, x + 33, y, OCT_LETTERS, 0, legends[i].label);
+        x += 33 + oct_canvas_text_width(canvas, OCT_LETTERS, 0, legends[i].label) + 24;
+    }
+    return x;
+}
+
 /* Title and legends. */
 static void draw_heading(struct page *p)
 {
@@ -177,14 +190,7 @@ static void draw_heading(struct page *p)
     if (plot->title)
         x += oct_canvas_text_width(c, OCT_TITLE_LETTERS, OCT_TEXT_BOLD, plot->title) +
              (plot->fitted ? 30 : 0);
-    for (unsigned i = 0; i < plot->n_legends; i++) {
-        const struct oct_plot_legend *legend = &plot->legends[i];
-        oct_canvas_colour(c, legend->rgb, 1);
-        oct_canvas_fill(c, x, 26, 26, 4);
-        oct_canvas_colour(c, OCT_INK, 1);
-        oct_canvas_text(c, x + 33, 28, OCT_LETTERS, 0, legend->label);
-        x += 33 + oct_canvas_text_width(c, OCT_LETTERS, 0, legend->label) + 24;
-    }
+    x = oct_canvas_legends(c, x, 28, plot->legends, plot->n_legends);
     p->right = fmax(p->right, x);
 }
 

@@ -156,8 +156,7 @@ static void add_line(char **text, const char *line)
     *text = more;
 }
 
-/* Of the bytes of the file that an input names; "-": it cannot be read again, as a pipe. */
-static void sum_input(const char *input, char crc[9])
+void oct_outputs_sum(const char *input, char crc[9])
 {
     const char *dataset = NULL; /* the last ":/", as for readers */
     for (const char *at = oct_recording_names_dataset(input) ? strstr(input, ":/") : NULL; at;
@@ -181,8 +180,7 @@ static void sum_input(const char *input, char crc[9])
     free(path);
 }
 
-/* The words of this process' command line, a blank between two; "": the kernel does not say. */
-static char *command_line(void)
+char *oct_outputs_command(void)
 {
     char *words = NULL, *word = NULL;
     size_t room = 0;
@@ -200,9 +198,9 @@ static char *command_line(void)
 
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs)
 {
-    char *names = NULL, *sums = NULL, *command = command_line(), crc[9];
+    char *names = NULL, *sums = NULL, *command = oct_outputs_command(), crc[9];
     for (unsigned i = 0; i < n_inputs; i++) {
-        sum_input(inputs[i], crc);
+        oct_outputs_sum(inputs[i], crc);
         add_line(&names, inputs[i]);
         add_line(&sums, crc);
     }

@@ -55,6 +55,14 @@ void oct_outputs_discard(struct oct_outputs *outputs); /* NULL is fine */
 enum oct_err oct_outputs_print(const char *path, void (*put)(const void *context, FILE *file),
                                const void *context, struct oct_error *err);
 
+/* CRC-32C of the bytes of the file that an input names, eight digits; "-": it cannot be read again,
+ * as a pipe. */
+void oct_outputs_sum(const char *input, char crc[9]);
+
+/* The words of this process' command line, a blank between two, to be freed; "": the kernel does
+ * not say. */
+char *oct_outputs_command(void);
+
 /* What the results are of, as attributes: source, all inputs, a line each; source_crc32c, the
  * CRC-32C of the bytes of each of these files in their order ("-": of a pipe); command, the command
  * line, which with the version in `software` says all parameters. */

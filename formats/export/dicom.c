@@ -35,6 +35,7 @@
 #define SOP_CLASS "1.2.840.10008.5.1.4.1.1.77.1.5.4"
 #define SOP_CLASS_ENFACE "1.2.840.10008.5.1.4.1.1.77.1.5.7"
 #define SOP_CLASS_SURFACES "1.2.840.10008.5.1.4.1.1.66.5"
+#define SOP_CLASS_PDF "1.2.840.10008.5.1.4.1.1.104.1"
 #define MOST_SIDE UINT16_MAX
 #define MOST_PIXEL_BYTES (UINT32_MAX - 1u) /* of one attribute: an even number */
 #define MOST_FRAMES 100000u                /* 4 kB each in memory while the header is made */
@@ -167,25 +168,31 @@ static enum oct_err name_patient(struct picture *p, const char *path, struct oct
     return OCT_OK;
 }
 
-/* When it was recorded, "2031-07-09T11:22:33.444Z", in the local time of this machine. */
+/* "2031-07-09T11:22:33.444Z" */
+bool oct_export_local_time(const char *text, time_t *utc, struct tm *local, double *s)
+{
+    struct tm at = {0};
+    int n = 0;
+    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%lf%n", &at.tm_year, &at.tm_mon, &at.tm_mday, &at.tm_hour,
+               &at.tm_min, s, &n) != 6 ||
+        strcmp(text + n, "Z") != 0 || !(*s >= 0 && *s < 61))
+        return false;
+    at.tm_year -= 1900;
+    at.tm_mon--;
+    *utc = timegm(&at);
+    return localtime_r(utc, local) != NULL;
+}
+
 static enum oct_err find_start(struct picture *p, const char *path, struct oct_error *err)
 {
-    struct tm at = {0}, local;
+    struct tm local;
     double s = 0;
-    int n = 0;
-    const char *text = p->form->start_time;
-    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%lf%n", &at.tm_year, &at.tm_mon, &at.tm_mday, &at.tm_hour,
-               &at.tm_min, &s, &n) != 6 ||
-        strcmp(text + n, "Z") != 0 || !(s >= 0 && s < 61))
+    time_t utc;
+    if (!oct_export_local_time(p->form->start_time, &utc, &local, &s))
         return oct_fail(err, OCT_E_ARG,
                         "%s: the recording does not say when it was made, and --identity real says "
                         "it: --identity masked",
                         path);
-    at.tm_year -= 1900;
-    at.tm_mon--;
-    const time_t utc = timegm(&at);
-    if (!localtime_r(&utc, &local))
-        return oct_fail(err, OCT_E_ARG, "%s: no date: %s", path, text);
     p->zone_s = local.tm_gmtoff;
     p->start_us = ((int64_t)utc + p->zone_s) * 1000000 + llround(s * 1e6);
     return OCT_OK;
@@ -333,11 +340,10 @@ static void put_patient(struct oct_dicom_set *set, const struct picture *p)
     oct_dicom_end(set);
 }
 
-/* General Study, General Series, Frame of Reference. */
-static void put_study(struct oct_dicom_set *set, const struct picture *p)
+/* General Study, General Series. */
+static void put_study(struct oct_dicom_set *set, const struct picture *p, const char *modality)
 {
     const struct oct_export_form *form = p->form;
-    struct oct_slab slab;
     char uid[UID_BYTES], id[16], name[LO_BYTES];
     put_date(set, p, 0x00080020, 0x00080030);
     uid_of("study", form, "", uid);
@@ -347,13 +353,18 @@ static void put_study(struct oct_dicom_set *set, const struct picture *p)
                        form->person && form->person->study_uid[0] ? form->person->study_uid : uid);
     uid_of("series", form, form->name, uid);
     oct_dicom_put_text(set, 0x0020000e, "UI", uid);
-    oct_dicom_put_text(set, 0x00080060, "CS", is_enface(form, &slab) ? "OPTENF" : "OPT");
+    oct_dicom_put_text(set, 0x00080060, "CS", modality);
     oct_dicom_put_text(set, 0x0008103e, "LO", clean(form->name, name));
     oct_dicom_put_text(set, 0x00200011, "IS",
                        strcmp(form->name, "bscans") == 0   ? "1"
                        : strcmp(form->name, "enface") == 0 ? "2"
                                                            : "3");
-    uid_of("frame of reference", form, "", uid);
+}
+
+static void put_frame_of_reference(struct oct_dicom_set *set, const struct picture *p)
+{
+    char uid[UID_BYTES];
+    uid_of("frame of reference", p->form, "", uid);
     oct_dicom_put_text(set, 0x00200052, "UI", uid);
     oct_dicom_put_text(set, 0x00201040, "LO", "");
 }
@@ -712,7 +723,8 @@ static enum oct_err make_header(const struct picture *p, const char *instance,
     const bool is_of_slab = is_enface(p->form, &slab);
     put_image(set, p, is_of_slab ? SOP_CLASS_ENFACE : SOP_CLASS, instance);
     put_patient(set, p);
-    put_study(set, p);
+    put_study(set, p, is_of_slab ? "OPTENF" : "OPT");
+    put_frame_of_reference(set, p);
     put_equipment(set, p->form);
     put_eye(set, p->form);
     if (is_of_slab) {
@@ -810,6 +822,75 @@ static enum oct_err write_dicom(const char *path, const struct oct_export_source
     enum oct_err e = check(&p, path, err);
     e = e ? e : oct_whole_file_open(&out.file, path, options->force, err);
     return e ? e : oct_whole_file_end(&out.file, put_all(&out, &p, sources, options, err), err);
+}
+
+/* ---- a document ---- */
+
+/* Encapsulated Document, of SC Equipment. */
+static void put_document(struct oct_dicom_set *set, const struct picture *p, const char *title,
+                         const unsigned char *pdf, size_t n)
+{
+    const uint32_t length = (uint32_t)n;
+    oct_dicom_put_text(set, 0x00080064, "CS", "WSD"); /* a workstation made it */
+    oct_dicom_put_text(set, 0x00200013, "IS", "1");
+    put_date(set, p, 0x00080023, 0x00080033);
+    put_time(set, p, 0x0008002a, 0);
+    if (p->form->eye[0])
+        oct_dicom_put_text(set, 0x00200062, "CS", laterality(p->form));
+    oct_dicom_put_text(set, 0x00280301, "CS", p->form->person ? "YES" : "NO"); /* in the page */
+    oct_dicom_put_text(set, 0x00420010, "ST", title);
+    oct_dicom_put_no_items(set, 0x0040a043);
+    oct_dicom_put_bytes(set, 0x00420011, pdf, n);
+    oct_dicom_put_text(set, 0x00420012, "LO", "application/pdf");
+    oct_dicom_put_u32(set, 0x00420015, &length, 1);
+}
+
+/* All of the file; its instance is a hash of all of it, `instance` of the first time apart. */
+static enum oct_err make_document(const struct picture *p, const char *title,
+                                  const unsigned char *pdf, size_t n, const char *instance,
+                                  unsigned char **bytes, size_t *n_bytes, struct oct_error *err)
+{
+    struct oct_dicom_set *set = oct_dicom_set_create();
+    if (!set)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a DICOM file");
+    oct_dicom_put_text(set, 0x00080005, "CS", "ISO_IR 192"); /* UTF-8 */
+    oct_dicom_put_text(set, 0x00080016, "UI", SOP_CLASS_PDF);
+    oct_dicom_put_text(set, 0x00080018, "UI", instance);
+    put_patient(set, p);
+    put_study(set, p, "DOC");
+    put_equipment(set, p->form);
+    put_document(set, p, title, pdf, n);
+    const enum oct_err e = oct_dicom_encode(set, bytes, n_bytes, err);
+    oct_dicom_set_destroy(set);
+    return e;
+}
+
+enum oct_err oct_export_pdf_as_dicom(const char *path, bool force,
+                                     const struct oct_export_form *form, const char *title,
+                                     const unsigned char *pdf, size_t n, struct oct_error *err)
+{
+    struct picture p = {.form = form, .plane_s = NAN};
+    struct oct_whole_file file;
+    struct oct_sha256 sha;
+    unsigned char *bytes = NULL;
+    char instance[UID_BYTES];
+    size_t n_bytes = 0;
+    uid_of("instance", form, "", instance);
+    enum oct_err e = form->person ? find_start(&p, path, err) : name_patient(&p, path, err);
+    e = e ? e : make_document(&p, title, pdf, n, instance, &bytes, &n_bytes, err);
+    if (e)
+        return e;
+    oct_sha256_init(&sha);
+    add_text(&sha, "octd DICOM instance");
+    oct_sha256_add(&sha, bytes, n_bytes);
+    make_uid(&sha, instance);
+    free(bytes);
+    e = make_document(&p, title, pdf, n, instance, &bytes, &n_bytes, err);
+    e = e ? e : oct_whole_file_open(&file, path, force, err);
+    if (!e)
+        e = oct_whole_file_end(&file, oct_whole_file_put(&file, bytes, n_bytes, err), err);
+    free(bytes);
+    return e;
 }
 
 const struct oct_export_format oct_export_dicom = {

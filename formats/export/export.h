@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 enum oct_export_sample { OCT_EXPORT_U8, OCT_EXPORT_U16, OCT_EXPORT_F32 };
 
@@ -96,6 +97,17 @@ struct oct_export_format {
     enum oct_err (*write)(const char *path, const struct oct_export_source *sources, unsigned n,
                           const struct oct_export_options *options, struct oct_error *err);
 };
+
+/* When start_time is, in the local time of this machine, with the seconds and their parts. False:
+ * it is no time. */
+bool oct_export_local_time(const char *start_time, time_t *utc, struct tm *local, double *s);
+
+/* A document about the recording of `form` as a DICOM file, Encapsulated PDF (PS3.3 A.45.1): of the
+ * same study, with the patient as oct_export_dicom says it. OCT_E_ARG: it is a pseudonym or a time
+ * that DICOM does not take. */
+enum oct_err oct_export_pdf_as_dicom(const char *path, bool force,
+                                     const struct oct_export_form *form, const char *title,
+                                     const unsigned char *pdf, size_t n, struct oct_error *err);
 
 extern const struct oct_export_format oct_export_ome_tiff, oct_export_nifti, oct_export_dicom,
     oct_export_npy, oct_export_mat, oct_export_png;

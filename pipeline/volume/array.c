@@ -262,10 +262,28 @@ static herr_t take_name(hid_t root, const char *name, const H5L_info_t *link, vo
     return 0;
 }
 
+static void read_etdrs(hid_t file, struct oct_volume_array_root *root)
+{
+    root->fovea_px[0] = root->fovea_px[1] = NAN;
+    if (H5Lexists(file, "etdrs", H5P_DEFAULT) <= 0)
+        return;
+    hid_t group = H5Oopen(file, "etdrs", H5P_DEFAULT);
+    if (group >= 0) {
+        read_line(group, "superior", root->superior, sizeof(root->superior));
+        if (!oct_hdf5_floats(group, "fovea_px", root->fovea_px, 2))
+            root->fovea_px[0] = root->fovea_px[1] = NAN;
+    }
+    OCT_HDF5_CLOSE(group);
+}
+
 static void read_root(hid_t file, struct oct_volume_array_root *root)
 {
     read_line(file, "software", root->software, sizeof(root->software));
     read_line(file, "kind", root->kind, sizeof(root->kind));
+    read_line(file, "eye", root->eye, sizeof(root->eye));
+    read_line(file, "source_crc32c", root->source_crc32c, sizeof(root->source_crc32c));
+    read_line(file, "input_crc32c", root->input_crc32c, sizeof(root->input_crc32c));
+    read_etdrs(file, root);
     root->source = oct_hdf5_text(file, "source", MOST_SOURCE_BYTES);
     for (char *line = root->source, *end; line; line = end ? end + 1 : NULL) {
         end = strchr(line, '\n');

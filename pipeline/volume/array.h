@@ -58,10 +58,15 @@ struct oct_volume_array_entry {
     char axes[OCT_VOLUME_ARRAY_MAX_RANK][16];
 };
 
-/* Attributes of the file itself; "": it has none, or one longer than this. */
+/* Attributes of the file itself; "": it has none, or one longer than this. Of octctl surfaces those
+ * of /etdrs too. */
 struct oct_volume_array_root {
-    char software[64], kind[32];
-    char *source; /* the inputs, one a line; malloc'd, the caller frees it; NULL: none */
+    char software[64], kind[32], eye[8];
+    char source_crc32c[16]; /* of the only source; "": there are more, or none is told */
+    char input_crc32c[16];  /* of the file that a recording was reconstructed from */
+    char *source;           /* the inputs, one a line; malloc'd, the caller frees it; NULL: none */
+    double fovea_px[2];     /* B-scan, A-line; NaN: not told */
+    char superior[8];
 };
 
 /* The same list, of any rank, with what each is. root: NULL, or filled. */

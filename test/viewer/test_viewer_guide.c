@@ -78,7 +78,7 @@ TEST(the_retina_is_where_the_truth_has_it)
     for (size_t i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
         const struct oct_view_guide g =
             guide_of(scene, &(struct guide_fault){.shift = shifts[i], .noise = 1});
-        const struct oct_view_sight *s = &g.measured.sight;
+        const struct oct_sight *s = &g.measured.sight;
         assert_true(s->covered == 1);
         if (fabs(s->top - scene->ilm - shifts[i]) > 0.02 ||
             s->bottom < scene->bruch + shifts[i] - 0.01 ||
@@ -309,7 +309,7 @@ TEST(what_is_no_tissue_has_no_points)
     assert_non_null(pixels);
     for (unsigned kind = 0; kind < KINDS; kind++) {
         struct oct_view_picture picture = {0};
-        struct oct_view_sight sight;
+        struct oct_sight sight;
         for (unsigned i = 0; i < LINES * DEPTH; i++) {
             const unsigned d = i % DEPTH, noise = (random = random * 1103515245u + 12345u) >> 27;
             pixels[i] = (uint8_t)(kind == 0   ? 40 + noise
@@ -335,7 +335,7 @@ TEST(bright_bands_apart_from_the_tissue_do_not_move_it)
     const struct oct_view_guide plain = guide_of(scene, &fault);
     for (size_t i = 0; i < sizeof(bands) / sizeof(bands[0]); i++) {
         struct oct_view_picture picture = guide_scene_picture(scene, &fault);
-        struct oct_view_sight sight;
+        struct oct_sight sight;
         for (uint32_t j = 0; j < scene->n_lines; j++)
             for (uint32_t d = bands[i][0]; d < bands[i][1]; d++)
                 ((float *)picture.pixels)[(size_t)j * scene->depth + d] += 12;
@@ -353,7 +353,7 @@ TEST(a_choroid_that_is_cut_off_is_no_fault_of_the_retina)
 {
     const uint32_t depth = (uint32_t)((scene->bruch + 0.1) * scene->depth);
     struct oct_view_picture picture = guide_scene_picture(scene, &(struct guide_fault){.noise = 1});
-    struct oct_view_sight sight;
+    struct oct_sight sight;
     float *pixels = picture.pixels;
     for (uint32_t j = 0; j < scene->n_lines; j++)
         memmove(pixels + (size_t)j * depth, pixels + (size_t)j * scene->depth,

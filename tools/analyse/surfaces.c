@@ -3,6 +3,7 @@
 
 #include "formats/recording.h"
 #include "formats/volumes.h"
+#include "pipeline/volume/array.h"
 #include "plot/plot.h"
 #include "tools/alloc.h"
 #include "tools/commands.h"
@@ -57,7 +58,7 @@ static const struct oct_params choices = OCT_PARAMS(choice_rows);
 
 /* ---- options ---- */
 
-static void init_options(void *job)
+void oct_surfaces_init(void *job)
 {
     struct oct_surfaces_job *s = job;
     s->given.slabs = oct_alloc((size_t)s->job.n_words + 1, sizeof(*s->given.slabs));
@@ -142,6 +143,7 @@ static int read_grid(struct oct_surfaces_job *s)
     if ((fovea || s->given.eye || is_given(s, "superior")) && !s->has_both)
         return oct_command_misuse(s->job.name, "--fovea, --eye and --superior are of the "
                                                "thickness, which needs ilm and rpe");
+    s->grid.is_given = fovea != NULL;
     if (fovea && oct_option_doubles(fovea, s->grid.fovea_px, 2) != 2)
         return oct_command_misuse(s->job.name, "--fovea needs a place, B-SCAN,A-LINE, counted from "
                                                "0");
@@ -225,7 +227,7 @@ static int read_names(struct oct_surfaces_job *s)
     return 0;
 }
 
-static int read_options(void *job)
+int oct_surfaces_read_options(void *job)
 {
     static int (*const readers[])(struct oct_surfaces_job *) = {
         read_layers, read_denoise,          read_spacing, read_grid,
@@ -384,7 +386,7 @@ static enum oct_err read_device(struct oct_surfaces_job *s, struct oct_error *er
     return e;
 }
 
-static enum oct_err open_volume(struct oct_surfaces_job *s, struct oct_error *err)
+enum oct_err oct_surfaces_open(struct oct_surfaces_job *s, struct oct_error *err)
 {
     static const char *const names[] = {"", "OD", "OS"};
     const struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES};
@@ -462,6 +464,55 @@ static enum oct_err denoise_layer(struct oct_surfaces_job *s, unsigned k, struct
     return e;
 }
 
+/* A layer of another run of octctl surfaces; what it cannot be is not known. */
+static enum oct_err load_layer(struct oct_surfaces_job *s, const char *path, unsigned k,
+                               struct oct_error *err)
+{
+    const size_t n = (size_t)s->n_bscans * s->n_lines;
+    struct oct_volume_array *array;
+    char name[64];
+    snprintf(name, sizeof(name), "/layers/%s", oct_layer_names[k]);
+    enum oct_err e = oct_volume_array_open(&array, path, name, err);
+    if (e)
+        return e;
+    const struct oct_volume_array_facts *f = oct_volume_array_facts(array);
+    float *positions = s->surfaces.position[k] = oct_alloc(n, sizeof(*positions));
+    if (f->rank != 2 || f->dims[0] != s->n_bscans || f->dims[1] != s->n_lines)
+        e = oct_fail(err, OCT_E_FORMAT, "%s: %s is not of %u B-scans of %u A-lines, as %s", path,
+                     name, s->n_bscans, s->n_lines, s->job.inputs[0]);
+    e = e ? e : oct_volume_array_read(array, positions, err);
+    oct_volume_array_close(array);
+    for (size_t i = 0; i < n && !e; i++) {
+        positions[i] = fabsf(positions[i]) <= (float)s->depth ? positions[i] : NAN;
+        s->layer[k].n_known += isfinite(positions[i]) != 0;
+    }
+    s->layer[k].share = (double)s->layer[k].n_known / (double)n;
+    return e;
+}
+
+enum oct_err oct_surfaces_load_layers(struct oct_surfaces_job *s, const char *path,
+                                      const struct oct_contents *contents, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    const double *at = contents->root.fovea_px;
+    s->surfaces.fate = oct_alloc(s->n_bscans, sizeof(*s->surfaces.fate));
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++)
+        s->layer[k].is_asked = false;
+    for (unsigned i = 0; i < contents->n && !e; i++)
+        for (unsigned k = 0; k < OCT_N_LAYERS && !e; k++) {
+            const char *name = contents->datasets[i].name.text;
+            if (strncmp(name, "/layers/", 8) != 0 || strcmp(name + 8, oct_layer_names[k]) != 0)
+                continue;
+            s->layer[k].is_asked = true;
+            e = load_layer(s, path, k, err);
+        }
+    s->choice.superior = strcmp(contents->root.superior, superior_names[1]) == 0;
+    s->grid.is_given = at[0] >= 0 && at[1] >= 0 && at[0] < s->n_bscans && at[1] < s->n_lines;
+    if (s->grid.is_given)
+        memcpy(s->grid.fovea_px, at, sizeof(s->grid.fovea_px));
+    return e;
+}
+
 /* ---- what follows from them ---- */
 
 static void measure_grid(struct oct_surfaces_job *s)
@@ -472,8 +523,8 @@ static void measure_grid(struct oct_surfaces_job *s)
     if (!oct_surfaces_has_um(s) || !retina->map)
         return;
     g->has_fovea =
-        s->given.fovea || oct_thickness_fovea(retina->map, s->n_bscans, s->n_lines, s->um[0],
-                                              s->um[1], &g->fovea_px[0], &g->fovea_px[1]);
+        g->is_given || oct_thickness_fovea(retina->map, s->n_bscans, s->n_lines, s->um[0], s->um[1],
+                                           &g->fovea_px[0], &g->fovea_px[1]);
     if (!g->has_fovea || retina->n_known == 0)
         return;
     const struct oct_etdrs_setup setup = {.n_bscans = s->n_bscans,
@@ -489,7 +540,7 @@ static void measure_grid(struct oct_surfaces_job *s)
         if (s->thickness[i].map)
             oct_etdrs_measure(&setup, s->thickness[i].map, &s->thickness[i].etdrs);
     g->is_measured = true;
-    g->fovea = s->given.fovea ? "given" : "found";
+    g->fovea = g->is_given ? "given" : "found";
     g->eye = s->eye_name;
     g->superior = superior_names[is_last];
     g->nasal = !has_eye                        ? "unknown; stands for larger A-lines"
@@ -513,7 +564,7 @@ static float *device_fibres(const struct oct_surfaces_job *s)
     return um;
 }
 
-static bool is_circle(const struct oct_surfaces_job *s)
+bool oct_surfaces_is_circle(const struct oct_surfaces_job *s)
 {
     return s->circle.first_mm[0] != 0 || s->circle.first_mm[1] != 0;
 }
@@ -525,7 +576,8 @@ static void measure_circle(struct oct_surfaces_job *s)
                                           .first = {c->first_mm[0], c->first_mm[1]},
                                           .nasal_is_right = s->eye == OCT_SURFACES_EYE_OD};
     const struct oct_surfaces_thickness *rnfl = &s->thickness[1];
-    if (!is_circle(s) || !rnfl->map || isnan(s->um[2]) || s->eye == OCT_SURFACES_EYE_UNKNOWN)
+    if (!oct_surfaces_is_circle(s) || !rnfl->map || isnan(s->um[2]) ||
+        s->eye == OCT_SURFACES_EYE_UNKNOWN)
         return;
     float *device = device_fibres(s);
     c->angle_deg = oct_alloc(s->n_lines, sizeof(double));
@@ -602,23 +654,35 @@ static enum oct_err project_bscan(struct oct_surfaces_job *s, uint32_t b, struct
     return OCT_OK;
 }
 
-static enum oct_err find_layers(void *job, struct oct_error *err)
+enum oct_err oct_surfaces_find_layers(struct oct_surfaces_job *s, struct oct_error *err)
 {
-    struct oct_surfaces_job *s = job;
-    enum oct_err e = open_volume(s, err);
-    if (!e)
-        e = trace_layers(s, err);
+    enum oct_err e = trace_layers(s, err);
     for (unsigned k = 0; k < OCT_N_LAYERS && !e; k++)
         e = s->layer[k].is_asked ? denoise_layer(s, k, err) : OCT_OK;
     s->running = s->layer[s->first].denoised.running;
     if (!e)
         put_in_order(s);
+    return e;
+}
+
+enum oct_err oct_surfaces_measure(struct oct_surfaces_job *s, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < OCT_SURFACES_N_THICKNESSES && !e; i++)
         e = measure_thickness(s, i, err);
     if (!e) {
         measure_grid(s);
         measure_circle(s);
     }
+    return e;
+}
+
+static enum oct_err find_all(void *job, struct oct_error *err)
+{
+    struct oct_surfaces_job *s = job;
+    enum oct_err e = oct_surfaces_open(s, err);
+    e = e ? e : oct_surfaces_find_layers(s, err);
+    e = e ? e : oct_surfaces_measure(s, err);
     for (unsigned i = 0; i < s->n_slabs; i++)
         s->slab[i].values = oct_alloc((size_t)s->n_bscans * s->n_lines, sizeof(float));
     for (uint32_t b = 0; s->n_slabs > 0 && b < s->n_bscans && !e; b++)
@@ -696,7 +760,7 @@ static void warn_of_all(const void *job)
     warn_of_layers(s);
     warn_of_slabs(s);
     warn_of_grid(s);
-    if (is_circle(s) && s->eye == OCT_SURFACES_EYE_UNKNOWN)
+    if (oct_surfaces_is_circle(s) && s->eye == OCT_SURFACES_EYE_UNKNOWN)
         fprintf(stderr,
                 "octctl %s: which eye is not known: no nerve fibres over the angle; --eye says "
                 "it\n",
@@ -735,7 +799,7 @@ static enum oct_err list_files(void *job, struct oct_error *err)
     return OCT_OK;
 }
 
-static void finish_surfaces(void *job)
+void oct_surfaces_close(void *job)
 {
     oct_pictures_close(((struct oct_surfaces_job *)job)->pictures);
 }
@@ -780,14 +844,14 @@ static const struct oct_job_ops surfaces_job = {
     .values = offsetof(struct oct_surfaces_job, given),
     .options = offsetof(struct oct_surfaces_job, given.job),
     .progress = "B-scans",
-    .init = init_options,
-    .read = read_options,
+    .init = oct_surfaces_init,
+    .read = oct_surfaces_read_options,
     .list = list_files,
-    .work = find_layers,
+    .work = find_all,
     .warn = warn_of_all,
     .print = oct_surfaces_print,
     .json = oct_surfaces_json,
-    .finish = finish_surfaces,
+    .finish = oct_surfaces_close,
 };
 
 static int run_surfaces(struct oct_config *config, int argc, char **argv)

@@ -9,7 +9,9 @@
 #include "analysis/layers/measure/slab.h"
 #include "analysis/layers/measure/thickness.h"
 #include "analysis/layers/measure/tsnit.h"
+#include "formats/contents.h"
 #include "formats/pictures.h"
+#include "plot/plot.h"
 #include "tools/analyse/job.h"
 #include "tools/options.h"
 
@@ -76,7 +78,7 @@ struct oct_surfaces_device {
 
 /* The ETDRS grid. */
 struct oct_surfaces_grid {
-    bool is_measured, has_fovea;
+    bool is_measured, has_fovea, is_given;      /* given: by an option, or a file */
     double fovea_px[2];                         /* B-scan, A-line */
     const char *fovea, *eye, *superior, *nasal; /* words of what it stands on */
 };
@@ -144,6 +146,22 @@ bool oct_surfaces_has_um(const struct oct_surfaces_job *s);
 enum oct_err oct_surfaces_read(struct oct_surfaces_job *s, uint32_t b, struct oct_picture *picture,
                                struct oct_error *err);
 
+/* ---- its parts, which octctl report calls too ---- */
+
+/* A job's own functions: defaults; options to what they mean; the end. */
+void oct_surfaces_init(void *job);
+int oct_surfaces_read_options(void *job);
+void oct_surfaces_close(void *job);
+
+/* open, then find or load, then measure. load: of a file of octctl surfaces of the same pictures,
+ * OCT_E_FORMAT: it is of others. Layers that it lacks are not asked for. */
+enum oct_err oct_surfaces_open(struct oct_surfaces_job *s, struct oct_error *err);
+enum oct_err oct_surfaces_find_layers(struct oct_surfaces_job *s, struct oct_error *err);
+enum oct_err oct_surfaces_load_layers(struct oct_surfaces_job *s, const char *path,
+                                      const struct oct_contents *contents, struct oct_error *err);
+enum oct_err oct_surfaces_measure(struct oct_surfaces_job *s, struct oct_error *err);
+bool oct_surfaces_is_circle(const struct oct_surfaces_job *s);
+
 /* ---- surfaces_files.c ---- */
 
 oct_output_writer oct_surfaces_write_h5;
@@ -164,6 +182,31 @@ void oct_surfaces_write_params(struct oct_results *results,
 extern const struct oct_job_ops oct_surfaces_mask_job; /* --mask */
 
 /* ---- surfaces_pictures.c ---- */
+
+/* A figure that oct_surfaces_figure_finish frees. */
+struct oct_surfaces_figure {
+    struct oct_plot_picture plot;
+    char title[96];
+    void *held[4];
+};
+void oct_surfaces_figure_finish(struct oct_surfaces_figure *figure);
+
+/* Thickness i, with the ETDRS grid where it is measured; px: how large it is drawn, about. Its map
+ * is there. OCT_E_NO_MEMORY. */
+enum oct_err oct_surfaces_figure_map(const struct oct_surfaces_job *s, unsigned i, double px,
+                                     struct oct_surfaces_figure *figure, struct oct_error *err);
+
+/* B-scan b with its layers, of the depths about them. */
+enum oct_err oct_surfaces_figure_bscan(struct oct_surfaces_job *s, uint32_t b,
+                                       struct oct_surfaces_figure *figure, struct oct_error *err);
+
+/* The colours of the layers; returns how many. */
+unsigned oct_surfaces_legends(const struct oct_surfaces_job *s,
+                              struct oct_plot_legend legends[OCT_N_LAYERS + 1]);
+
+/* Nerve fibres over the angle; they are measured. */
+void oct_surfaces_plot_circle(const struct oct_surfaces_job *s, struct oct_plot_series series[2],
+                              struct oct_plot_lines *plot);
 
 /* The thickness, of one layer its depth, of a circle the nerve fibres over the angle; five B-scans
  * spread over the volume; each layer as found and as denoised; a slab (of a struct

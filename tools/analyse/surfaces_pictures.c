@@ -11,7 +11,8 @@
 #define PI 3.14159265358979323846
 #define N_ARC 180u /* corners of a circle */
 #define GRID_RGB 0x202020
-#define MAP_PX 620.0 /* the shorter side of a map */
+#define LEAST_DRAWN 0.1 /* of a sector: the mean of less is none of it */
+#define MAP_PX 620.0    /* the shorter side of a map */
 #define MICRO "\302\265m"
 
 static size_t n_places(const struct oct_surfaces_job *s)
@@ -64,28 +65,28 @@ static enum oct_etdrs_sector sector_of(const struct oct_surfaces_job *s, uint32_
 }
 
 /* A number stands in the middle of what is known of its sector, if that is large enough for it. */
-static void write_numbers(struct drawn_grid *g, const struct oct_surfaces_job *s)
+static void write_numbers(struct drawn_grid *g, const struct oct_surfaces_job *s,
+                          const struct oct_surfaces_thickness *t, double px)
 {
     double y[OCT_ETDRS_N_SECTORS] = {0}, x[OCT_ETDRS_N_SECTORS] = {0};
     double n[OCT_ETDRS_N_SECTORS] = {0};
     const double field_um = fmin(s->n_bscans * s->um[0], s->n_lines * s->um[1]);
-    const double word_um2 = 60 * 30 * (field_um / MAP_PX) * (field_um / MAP_PX);
+    const double word_um2 = 60 * 30 * (field_um / px) * (field_um / px);
     for (uint32_t b = 0; b < s->n_bscans; b++)
         for (uint32_t j = 0; j < s->n_lines; j++) {
             const enum oct_etdrs_sector i = sector_of(s, b, j);
-            if (i == OCT_ETDRS_N_SECTORS ||
-                !isfinite(s->thickness[0].map[(size_t)b * s->n_lines + j]))
+            if (i == OCT_ETDRS_N_SECTORS || !isfinite(t->map[(size_t)b * s->n_lines + j]))
                 continue;
             y[i] += b;
             x[i] += j;
             n[i]++;
         }
     for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++) {
-        const bool is_half = s->thickness[0].etdrs.covered[i] >= 0.5;
-        if (n[i] * s->um[0] * s->um[1] < word_um2)
+        const bool is_half = t->etdrs.covered[i] >= 0.5;
+        if (n[i] * s->um[0] * s->um[1] < word_um2 || t->etdrs.covered[i] < LEAST_DRAWN)
             continue;
         snprintf(g->words[i], sizeof(g->words[i]), is_half ? "%.0f" : "(%.0f)",
-                 s->thickness[0].etdrs.mean_um[i]);
+                 t->etdrs.mean_um[i]);
         g->texts[g->n_texts++] =
             (struct oct_plot_text){y[i] / n[i] + 0.5, x[i] / n[i] + 0.5, g->words[i]};
     }
@@ -120,8 +121,8 @@ static struct oct_plot_picture plot_of(const struct oct_surfaces_job *s, const c
 }
 
 /* In colour; `part` of the values lie beyond each end of the scale. */
-static enum oct_err write_colours(const struct oct_surfaces_job *s, struct oct_plot_picture *plot,
-                                  double part, const char *path, bool force, struct oct_error *err)
+static enum oct_err set_colours(const struct oct_surfaces_job *s, struct oct_plot_picture *plot,
+                                double part, struct oct_error *err)
 {
     const double shares[2] = {part, 1 - part};
     double limits[2] = {NAN, NAN};
@@ -133,33 +134,51 @@ static enum oct_err write_colours(const struct oct_surfaces_job *s, struct oct_p
         plot->lo -= 0.5;
         plot->hi += 0.5;
     }
-    return e ? e : oct_plot_write_picture(path, force, plot, err);
+    return e;
+}
+
+void oct_surfaces_figure_finish(struct oct_surfaces_figure *figure)
+{
+    for (unsigned i = 0; i < sizeof(figure->held) / sizeof(figure->held[0]); i++)
+        free(figure->held[i]);
+}
+
+enum oct_err oct_surfaces_figure_map(const struct oct_surfaces_job *s, unsigned i, double px,
+                                     struct oct_surfaces_figure *figure, struct oct_error *err)
+{
+    static const char *const titles[OCT_SURFACES_N_THICKNESSES] = {
+        "Retinal thickness, ILM to RPE", "Thickness of the nerve fibre layer"};
+    const struct oct_surfaces_thickness *t = &s->thickness[i];
+    struct drawn_grid *grid = oct_alloc(1, sizeof(*grid));
+    snprintf(figure->title, sizeof(figure->title), "%s%s", titles[i] ? titles[i] : t->name,
+             s->eye == OCT_SURFACES_EYE_OD   ? ", right eye (OD)"
+             : s->eye == OCT_SURFACES_EYE_OS ? ", left eye (OS)"
+                                             : "");
+    figure->held[0] = grid;
+    figure->plot = plot_of(s, figure->title, t->map);
+    struct oct_plot_picture *plot = &figure->plot;
+    plot->value_label = isnan(s->um[2]) ? "thickness (px)" : "thickness (" MICRO ")";
+    if (s->grid.is_measured) {
+        draw_lines(grid, s);
+        write_numbers(grid, s, t, px);
+        plot->paths = grid->paths;
+        plot->n_paths = N_CIRCLES + N_SPOKES;
+        plot->texts = grid->texts;
+        plot->n_texts = grid->n_texts;
+        set_compass(plot, s);
+        plot->footer = "ETDRS grid, 1, 3 and 6 mm, means in " MICRO
+                       " (in brackets: less than half of the sector is known)";
+    }
+    return set_colours(s, plot, 0.002, err); /* a pit is small */
 }
 
 static enum oct_err draw_thickness(const struct oct_surfaces_job *s, const char *path, bool force,
                                    struct oct_error *err)
 {
-    struct drawn_grid *grid = oct_alloc(1, sizeof(*grid));
-    char title[96];
-    snprintf(title, sizeof(title), "Retinal thickness, ILM to RPE%s",
-             s->eye == OCT_SURFACES_EYE_OD   ? ", right eye (OD)"
-             : s->eye == OCT_SURFACES_EYE_OS ? ", left eye (OS)"
-                                             : "");
-    struct oct_plot_picture plot = plot_of(s, title, s->thickness[0].map);
-    plot.value_label = isnan(s->um[2]) ? "thickness (px)" : "thickness (" MICRO ")";
-    if (s->grid.is_measured) {
-        draw_lines(grid, s);
-        write_numbers(grid, s);
-        plot.paths = grid->paths;
-        plot.n_paths = N_CIRCLES + N_SPOKES;
-        plot.texts = grid->texts;
-        plot.n_texts = grid->n_texts;
-        set_compass(&plot, s);
-        plot.footer = "ETDRS grid, 1, 3 and 6 mm, means in " MICRO
-                      " (in brackets: less than half of the sector is known)";
-    }
-    const enum oct_err e = write_colours(s, &plot, 0.002, path, force, err); /* a pit is small */
-    free(grid);
+    struct oct_surfaces_figure figure = {.title = ""};
+    enum oct_err e = oct_surfaces_figure_map(s, 0, MAP_PX, &figure, err);
+    e = e ? e : oct_plot_write_picture(path, force, &figure.plot, err);
+    oct_surfaces_figure_finish(&figure);
     return e;
 }
 
@@ -183,25 +202,35 @@ static enum oct_err draw_depth(const struct oct_surfaces_job *s, const char *pat
              s->is_aligned ? ", B-scans aligned" : "");
     struct oct_plot_picture plot = plot_of(s, title, heights);
     plot.value_label = has_um ? "depth (" MICRO ")" : "depth (px)";
-    const enum oct_err e = write_colours(s, &plot, 0.01, path, force, err);
+    enum oct_err e = set_colours(s, &plot, 0.01, err);
+    e = e ? e : oct_plot_write_picture(path, force, &plot, err);
     free(heights);
     return e;
 }
 
-static enum oct_err draw_circle(const struct oct_surfaces_job *s, const char *path, bool force,
-                                struct oct_error *err)
+void oct_surfaces_plot_circle(const struct oct_surfaces_job *s, struct oct_plot_series series[2],
+                              struct oct_plot_lines *plot)
 {
     const struct oct_surfaces_circle *c = &s->circle;
-    const struct oct_plot_series series[2] = {
-        {c->angle_deg, c->rnfl_um, s->n_lines, "found", OCT_PLOT_LINE},
-        {c->angle_deg, c->device_um, s->n_lines, "the device's", OCT_PLOT_DASHES}};
-    const struct oct_plot_lines plot = {
+    series[0] =
+        (struct oct_plot_series){c->angle_deg, c->rnfl_um, s->n_lines, "found", OCT_PLOT_LINE};
+    series[1] = (struct oct_plot_series){c->angle_deg, c->device_um, s->n_lines, "the device's",
+                                         OCT_PLOT_DASHES};
+    *plot = (struct oct_plot_lines){
         .title = "Nerve fibres about the optic disc",
         .x_label = "angle (degrees; 0 temporal, 90 superior, 180 nasal, 270 inferior)",
         .y_label = "thickness (" MICRO ")",
         .series = series,
         .n_series = c->device_um ? 2 : 1,
         .from_zero = true};
+}
+
+static enum oct_err draw_circle(const struct oct_surfaces_job *s, const char *path, bool force,
+                                struct oct_error *err)
+{
+    struct oct_plot_series series[2];
+    struct oct_plot_lines plot;
+    oct_surfaces_plot_circle(s, series, &plot);
     return oct_plot_write_lines(path, force, &plot, err);
 }
 
@@ -421,24 +450,46 @@ static enum oct_err lay_bscan(struct shown *p, unsigned i, struct oct_error *err
     return OCT_OK;
 }
 
-static enum oct_err write_bscans(struct shown *p, const char *path, bool force,
-                                 struct oct_error *err)
+/* Black and white of B-scans: of all that are shown. */
+static enum oct_err find_greys(const struct shown *p, double limits[2], struct oct_error *err)
 {
     static const double shares[2] = {0.02, 0.998};
-    const struct oct_surfaces_job *s = p->s;
-    const size_t n = (size_t)p->depth * s->n_lines;
-    const bool has_um = s->um[1] > 0 && s->um[2] > 0;
-    struct oct_plot_legend legends[OCT_N_LAYERS + 1];
-    unsigned n_legends = 0;
-    char footer[128];
-    double limits[2] = {NAN, NAN};
-    const enum oct_err e = oct_plot_shares(p->pixels, p->n * n, shares, 2, limits, err);
+    const size_t n = (size_t)p->n * p->depth * p->s->n_lines;
+    const enum oct_err e = oct_plot_shares(p->pixels, n, shares, 2, limits, err);
     if (e)
         return e;
     if (!(limits[1] > limits[0])) {
         limits[0] = isnan(limits[0]) ? 0 : limits[0];
         limits[1] = limits[0] + 1;
     }
+    return OCT_OK;
+}
+
+unsigned oct_surfaces_legends(const struct oct_surfaces_job *s,
+                              struct oct_plot_legend legends[OCT_N_LAYERS + 1])
+{
+    unsigned n = 0;
+    for (unsigned k = 0; k < OCT_N_LAYERS; k++)
+        if (s->layer[k].is_asked)
+            legends[n++] = (struct oct_plot_legend){s->layer[k].label, layer_rgb[k]};
+    if (s->device.n > 0)
+        legends[n++] = (struct oct_plot_legend){"the device's", device_rgb};
+    return n;
+}
+
+static enum oct_err write_bscans(struct shown *p, const char *path, bool force,
+                                 struct oct_error *err)
+{
+    const struct oct_surfaces_job *s = p->s;
+    const size_t n = (size_t)p->depth * s->n_lines;
+    const bool has_um = s->um[1] > 0 && s->um[2] > 0;
+    struct oct_plot_legend legends[OCT_N_LAYERS + 1];
+    const unsigned n_legends = oct_surfaces_legends(s, legends);
+    char footer[128];
+    double limits[2];
+    const enum oct_err e = find_greys(p, limits, err);
+    if (e)
+        return e;
     for (unsigned i = 0; i < p->n; i++)
         p->tiles[i] = (struct oct_plot_tile){.title = p->titles[i],
                                              .pixels = p->pixels + i * n,
@@ -450,11 +501,6 @@ static enum oct_err write_bscans(struct shown *p, const char *path, bool force,
                                              .hi = limits[1],
                                              .paths = p->paths[i],
                                              .n_paths = p->n_paths};
-    for (unsigned k = 0; k < OCT_N_LAYERS; k++)
-        if (s->layer[k].is_asked)
-            legends[n_legends++] = (struct oct_plot_legend){s->layer[k].label, layer_rgb[k]};
-    if (s->device.n > 0)
-        legends[n_legends++] = (struct oct_plot_legend){"the device's", device_rgb};
     snprintf(footer, sizeof(footer), "Depth pixels %u to %u of 0 to %u%s", p->first,
              p->first + p->depth - 1, s->depth - 1,
              has_um ? ", depth and width at one scale" : ", a pixel a pixel");
@@ -468,26 +514,58 @@ static enum oct_err write_bscans(struct shown *p, const char *path, bool force,
     return oct_plot_write_sheet(path, force, &plot, err);
 }
 
+/* Its B-scans, with all that is drawn of them. */
+static enum oct_err lay_bscans(struct shown *p, struct oct_error *err)
+{
+    const size_t m = p->s->n_lines;
+    enum oct_err e = OCT_OK;
+    crop_depths(p);
+    p->pixels = oct_alloc(p->n * p->depth * m, sizeof(float));
+    p->line = oct_alloc(m, sizeof(double));
+    p->n_paths = OCT_N_LAYERS + p->s->device.n;
+    p->place = oct_alloc((size_t)p->n * p->n_paths * m, sizeof(double));
+    for (size_t j = 0; j < m; j++)
+        p->line[j] = (double)j;
+    for (unsigned i = 0; i < p->n && !e; i++)
+        e = lay_bscan(p, i, err);
+    return e;
+}
+
 enum oct_err oct_surfaces_draw_bscans(void *job, const char *path, bool force,
                                       struct oct_error *err)
 {
     struct shown p = {.s = job};
-    const size_t m = p.s->n_lines;
-    enum oct_err e = OCT_OK;
     choose_bscans(&p);
-    crop_depths(&p);
-    p.pixels = oct_alloc(p.n * p.depth * m, sizeof(float));
-    p.line = oct_alloc(m, sizeof(double));
-    p.n_paths = OCT_N_LAYERS + p.s->device.n;
-    p.place = oct_alloc((size_t)p.n * p.n_paths * m, sizeof(double));
-    for (size_t j = 0; j < m; j++)
-        p.line[j] = (double)j;
-    for (unsigned i = 0; i < p.n && !e; i++)
-        e = lay_bscan(&p, i, err);
+    enum oct_err e = lay_bscans(&p, err);
     if (!e)
         e = write_bscans(&p, path, force, err);
     free(p.pixels);
     free(p.line);
     free(p.place);
+    return e;
+}
+
+enum oct_err oct_surfaces_figure_bscan(struct oct_surfaces_job *s, uint32_t b,
+                                       struct oct_surfaces_figure *figure, struct oct_error *err)
+{
+    struct shown *p = oct_alloc(1, sizeof(*p));
+    const bool has_um = s->um[1] > 0 && s->um[2] > 0;
+    double limits[2] = {0, 1};
+    *p = (struct shown){.s = s, .bscan = {b}, .n = 1};
+    enum oct_err e = lay_bscans(p, err);
+    e = e ? e : find_greys(p, limits, err);
+    snprintf(figure->title, sizeof(figure->title), "%s", p->titles[0]);
+    figure->plot = (struct oct_plot_picture){.title = figure->title,
+                                             .pixels = p->pixels,
+                                             .height = p->depth,
+                                             .width = s->n_lines,
+                                             .lo = limits[0],
+                                             .hi = limits[1],
+                                             .um_dx = has_um ? s->um[1] : 0,
+                                             .um_dy = has_um ? s->um[2] : 0,
+                                             .smooth = true,
+                                             .paths = p->paths[0],
+                                             .n_paths = p->n_paths};
+    memcpy(figure->held, ((void *[]){p, p->pixels, p->line, p->place}), sizeof(figure->held));
     return e;
 }

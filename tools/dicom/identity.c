@@ -1,5 +1,6 @@
 #include "tools/dicom/identity.h"
 
+#include "config/options.h"
 #include "formats/whole_file.h"
 #include "pipeline/base/folder.h"
 #include "pipeline/base/sha256.h"
@@ -172,6 +173,27 @@ enum oct_err oct_identity_read(const char *pseudonym, struct oct_export_person *
         return oct_fail(err, OCT_E_FORMAT, "%s: it says nobody: octctl identify writes it anew",
                         path);
     return oct_person_check(person, err);
+}
+
+bool oct_identity_option(const char *given, const struct oct_config *config, bool *is_real)
+{
+    const int i =
+        given ? oct_option_word(given, oct_config_identity_names, 2) : config->dicom.identity;
+    *is_real = i == OCT_IDENTITY_REAL;
+    return i >= 0;
+}
+
+enum oct_err oct_identity_reveal(struct oct_export_form *form, struct oct_export_person *person,
+                                 const char *in, const struct oct_config *config,
+                                 struct oct_error *err)
+{
+    struct oct_error why;
+    const enum oct_err e = oct_identity_read(form->pseudonym, person, &why);
+    if (e)
+        return oct_fail(err, e, "%s: %s; or --identity masked", in, why.text);
+    form->person = person;
+    form->serial = config->dicom.serial;
+    return OCT_OK;
 }
 
 enum oct_err oct_identity_write(const char *pseudonym, const struct oct_export_person *person,

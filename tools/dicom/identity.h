@@ -37,6 +37,15 @@ enum oct_err oct_person_take(const struct cJSON *object, struct oct_export_perso
 enum oct_err oct_identity_read(const char *pseudonym, struct oct_export_person *person,
                                struct oct_error *err);
 
+/* --identity masked|real of a command, else dicom.identity. False: it is neither. */
+bool oct_identity_option(const char *given, const struct oct_config *config, bool *is_real);
+
+/* Who is behind the pseudonym of form, of the recording `in`, as its person, with the device's
+ * serial. Errors as oct_identity_read. */
+enum oct_err oct_identity_reveal(struct oct_export_form *form, struct oct_export_person *person,
+                                 const char *in, const struct oct_config *config,
+                                 struct oct_error *err);
+
 /* Returns when the disk has it. Checks the person. */
 enum oct_err oct_identity_write(const char *pseudonym, const struct oct_export_person *person,
                                 struct oct_error *err);

@@ -126,22 +126,6 @@ static enum oct_err refuse_unfinished(const struct job *job, struct oct_error *e
     return e == OCT_E_STATE ? e : OCT_OK; /* what else is wrong is said by who reads it */
 }
 
-/* Who is behind the recording's pseudonym, where that is to be said. */
-static enum oct_err find_person(struct job *job, const struct oct_config *config,
-                                struct oct_error *err)
-{
-    struct oct_export_form *form = &job->sources[0].form;
-    struct oct_error why;
-    if (!job->is_real)
-        return OCT_OK;
-    const enum oct_err e = oct_identity_read(form->pseudonym, &job->person, &why);
-    if (e)
-        return oct_fail(err, e, "%s: %s; or --identity masked", job->inputs[0], why.text);
-    form->person = &job->person;
-    form->serial = config->dicom.serial;
-    return OCT_OK;
-}
-
 static enum oct_err write_output(struct job *job, struct oct_error *err)
 {
     job->open = oct_alloc(job->n, sizeof(struct oct_export_open *));
@@ -151,7 +135,9 @@ static enum oct_err write_output(struct job *job, struct oct_error *err)
     for (unsigned i = 0; i < job->n && !e; i++)
         e = oct_export_source_open(&job->open[i], &job->sources[i], job->inputs[i], &job->wish,
                                    err);
-    e = e ? e : find_person(job, job->wish.config, err);
+    if (!e && job->is_real)
+        e = oct_identity_reveal(&job->sources[0].form, &job->person, job->inputs[0],
+                                job->wish.config, err);
     if (e)
         return e;
     e = job->format->write(job->out, job->sources, job->n, &job->work, err);
@@ -185,8 +171,7 @@ static enum oct_err prepare(struct job *job, const struct oct_config *config, st
     if (job->given.identity && !is_dicom)
         return oct_fail(err, OCT_E_ARG, "--identity is of DICOM; %s never says who it is",
                         job->format->name);
-    job->is_real = is_dicom && (job->given.identity ? strcmp(job->given.identity, "real") == 0
-                                                    : config->dicom.identity == OCT_IDENTITY_REAL);
+    job->is_real = job->is_real && is_dicom;
     return OCT_OK;
 }
 
@@ -300,9 +285,8 @@ const struct oct_option oct_export_options[] = {
 static int export_all(struct job *job, const struct oct_config *config, bool reports)
 {
     struct oct_error err;
-    static const char *const names[] = {"masked", "real"};
     int status = read_given(&job->given, &job->wish, job->name);
-    if (!status && job->given.identity && oct_option_word(job->given.identity, names, 2) < 0)
+    if (!status && !oct_identity_option(job->given.identity, config, &job->is_real))
         status = oct_command_misuse(job->name, "--identity %s: it is masked or real",
                                     job->given.identity);
     if (status)

@@ -399,6 +399,11 @@ struct oct_export_counts oct_export_source_counts(const struct oct_export_open *
     return open->counts;
 }
 
+const struct oct_config *oct_export_source_config(const struct oct_export_open *open)
+{
+    return open->in.has_config ? open->in.config : NULL;
+}
+
 const char *oct_export_source_scaling(const struct oct_export_open *open)
 {
     return open->in.scaling;

@@ -56,6 +56,10 @@ struct oct_export_counts {
 };
 struct oct_export_counts oct_export_source_counts(const struct oct_export_open *open);
 
+/* The configuration that the recording embeds, with what the user gave over it; NULL: it embeds
+ * none. */
+const struct oct_config *oct_export_source_config(const struct oct_export_open *open);
+
 /* How samples of the file became u16, "value + 32768"; "": they were u16, or are no spectra. */
 const char *oct_export_source_scaling(const struct oct_export_open *open);
 

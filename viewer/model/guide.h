@@ -2,35 +2,15 @@
 #ifndef OCT_VIEWER_MODEL_GUIDE_H
 #define OCT_VIEWER_MODEL_GUIDE_H
 
+#include "analysis/quality/sight.h"
 #include "viewer/model/archive.h"
 #include "viewer/model/picture.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where the tissue lies in a picture, and how far it stands above the noise: from the picture
- * itself. Pure.
- *
- * At most 64 A-lines are looked at, in 16 groups of neighbours, and depths in at most 128 bins. A
- * cell is the mean intensity of a group's pixels in a bin, in decibels; the floor is the mean of
- * the darkest quarter of the depths (each over all A-lines). Tissue is the heaviest run, without a
- * gap of more than 12 % of the depth, of cells that stand above the floor by 5 standard deviations
- * of the dark cells (at most what noise alone gives) and by a quarter of what the group's 8
- * brightest cells do. Fewer than three of them are a line and no tissue. */
-
-struct oct_view_sight {
-    double covered;     /* share of the groups in which there is tissue */
-    double signal_db;   /* the brightest cells of each group above the floor, mean of all groups; a
-                         group without tissue counts 0 */
-    double top, bottom; /* of the tissue, shares of the depth: a fifth of the groups begin higher, a
-                           fifth end lower. bottom is that of the bright layers (the RPE), as the
-                           choroid fades far below; 0 and 1: cut off. NaN: there is none */
-};
-
-/* log: pixels are dB, else counts^2. False: the picture has no finite value, or less than 16
- * A-lines or depths; then *sight is of no tissue. */
-bool oct_view_sight_of(const struct oct_view_picture *picture, bool log,
-                       struct oct_view_sight *sight);
+/* analysis/quality/sight.h of a picture; log: pixels are dB, else counts^2. */
+bool oct_view_sight_of(const struct oct_view_picture *picture, bool log, struct oct_sight *sight);
 
 /* The guide: how good the shown picture is, as one index of 0 to 10, and which way the instrument
  * must move for the retina to lie where it should.
@@ -59,10 +39,6 @@ bool oct_view_sight_of(const struct oct_view_picture *picture, bool log,
  * closer. Too high: away. A picture that is mirrored at zero delay (the retina upside down) moves
  * the other way, and the guide cannot see that. */
 
-/* The lines between which tissue should lie, as shares of the depth. */
-#define OCT_VIEW_GUIDE_UPPER 0.10
-#define OCT_VIEW_GUIDE_LOWER 0.60
-
 enum oct_view_guide_part {
     OCT_GUIDE_SIGNAL,
     OCT_GUIDE_LIGHT,
@@ -75,7 +51,7 @@ enum oct_view_guide_move { OCT_GUIDE_STAY, OCT_GUIDE_CLOSER, OCT_GUIDE_AWAY };
 
 /* What is measured; NaN: not known. */
 struct oct_view_guide_measures {
-    struct oct_view_sight sight;
+    struct oct_sight sight;
     double saturated;     /* share of the camera's samples */
     double used;          /* the largest sample, as a share of the camera's limit */
     double blinks, jumps; /* share of the second that was blinks; how many jumps it had */
