@@ -64,9 +64,8 @@ void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, doubl
 void oct_draw_mark_line(struct oct_draw *draw, double x0, double y0, double x1, double y1,
                         uint32_t rgb)
 {
-    const int n = draw->layout.text_px / 10 + 1;
     const bool steep = fabs(y1 - y0) > fabs(x1 - x0);
-    const int dx = steep ? n : 0, dy = steep ? 0 : n;
+    const int dx = steep ? 1 : 0, dy = steep ? 0 : 1; /* of the dark ones a pixel is seen */
     oct_draw_line(draw, x0 - dx, y0 - dy, x1 - dx, y1 - dy, RGB_GROUND, 255);
     oct_draw_line(draw, x0 + dx, y0 + dy, x1 + dx, y1 + dy, RGB_GROUND, 255);
     oct_draw_line(draw, x0, y0, x1, y1, rgb, 255);
