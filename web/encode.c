@@ -32,14 +32,9 @@ void oct_web_encoder_destroy(struct oct_web_encoder *encoder)
 
 /* ---- pixels ---- */
 
-static unsigned bytes_of(enum oct_web_form form)
-{
-    return form == OCT_WEB_GREY ? 1 : 4;
-}
-
 static bool make(struct oct_web_encoder *encoder, struct oct_web_pixels *p)
 {
-    const size_t n = (size_t)p->width * p->height * bytes_of(p->form);
+    const size_t n = (size_t)p->width * p->height * p->bytes;
     p->pixels = NULL;
     if (n == 0 || !oct_view_make_room(&encoder->scratch, &encoder->scratch_bytes, n))
         return false;
@@ -63,7 +58,8 @@ bool oct_web_pixels_of_bscan(struct oct_web_encoder *encoder, const struct oct_v
 {
     const struct oct_picture_header *h = &picture->header;
     struct oct_view_contrast contrast;
-    *pixels = (struct oct_web_pixels){OCT_WEB_COLOUR, h->n_lines, h->depth, NULL};
+    *pixels = (struct oct_web_pixels){tints ? OCT_WEB_COLOUR : OCT_WEB_GREY, h->n_lines, h->depth,
+                                      4, NULL};
     fit(&pixels->width, &pixels->height,
         most_side && most_side < OCT_VIEW_MAX_SIDE_PX ? most_side : OCT_VIEW_MAX_SIDE_PX);
     if (!make(encoder, pixels))
@@ -102,7 +98,8 @@ bool oct_web_pixels_whole(struct oct_web_encoder *encoder, const struct oct_view
     const unsigned m = h->n_lines, d = h->depth;
     *lo = h->lo;
     *hi = h->hi;
-    *pixels = (struct oct_web_pixels){is_u8 ? OCT_WEB_GREY : OCT_WEB_WIDE, m, d, NULL};
+    *pixels =
+        (struct oct_web_pixels){is_u8 ? OCT_WEB_GREY : OCT_WEB_WIDE, m, d, is_u8 ? 1 : 4, NULL};
     if (!make(encoder, pixels))
         return false;
     if (is_u8) {
@@ -129,7 +126,7 @@ bool oct_web_pixels_of_enface(struct oct_web_encoder *encoder, const struct oct_
                               unsigned most_side, struct oct_web_pixels *pixels)
 {
     struct oct_view_contrast contrast;
-    *pixels = (struct oct_web_pixels){OCT_WEB_GREY, e->n_columns, e->n_rows, NULL};
+    *pixels = (struct oct_web_pixels){OCT_WEB_GREY, e->n_columns, e->n_rows, 1, NULL};
     fit(&pixels->width, &pixels->height, most_side);
     if (!make(encoder, pixels))
         return false;
@@ -153,7 +150,7 @@ static png_image png_of(const struct oct_web_pixels *p)
     return (png_image){.version = PNG_IMAGE_VERSION,
                        .width = p->width,
                        .height = p->height,
-                       .format = p->form == OCT_WEB_GREY ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB,
+                       .format = p->bytes == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB,
                        .flags = PNG_IMAGE_FLAG_FAST};
 }
 
@@ -171,8 +168,9 @@ size_t oct_web_encode_jpeg(struct oct_web_encoder *encoder, const struct oct_web
     const bool is_grey = pixels->form == OCT_WEB_GREY;
     unsigned long n = room;
     if (tjCompress2(encoder->jpeg, pixels->pixels, (int)pixels->width, 0, (int)pixels->height,
-                    is_grey ? TJPF_GRAY : TJPF_BGRX, &bytes, &n, is_grey ? TJSAMP_GRAY : TJSAMP_420,
-                    quality, TJFLAG_NOREALLOC | TJFLAG_FASTDCT) != 0)
+                    pixels->bytes == 1 ? TJPF_GRAY : TJPF_BGRX, &bytes, &n,
+                    is_grey ? TJSAMP_GRAY : TJSAMP_420, quality,
+                    TJFLAG_NOREALLOC | TJFLAG_FASTDCT) != 0)
         return 0;
     return n;
 }
@@ -194,7 +192,7 @@ size_t oct_web_encode_png(const struct oct_web_pixels *pixels, unsigned char *by
 {
     png_image image = png_of(pixels);
     png_alloc_size_t n = room;
-    if (pixels->form != OCT_WEB_GREY)
+    if (pixels->bytes == 4)
         pack_rgb(pixels);
     return png_image_write_to_memory(&image, bytes, &n, 0, pixels->pixels, 0, NULL) ? n : 0;
 }

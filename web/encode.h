@@ -14,15 +14,16 @@ void oct_web_encoder_destroy(struct oct_web_encoder *encoder);
 
 /* What is encoded. */
 enum oct_web_form {
-    OCT_WEB_GREY,   /* a byte a pixel */
-    OCT_WEB_COLOUR, /* four: blue, green, red, nothing */
-    OCT_WEB_WIDE,   /* four: of 16 bits the lower ones in green, the upper ones in red; blue is 0 */
+    OCT_WEB_GREY,
+    OCT_WEB_COLOUR, /* something is tinted */
+    OCT_WEB_WIDE,   /* of 16 bits the lower ones in green, the upper ones in red; blue is 0 */
 };
 
 /* A picture as it is encoded: [height][width] pixels, in the encoder until its next picture. */
 struct oct_web_pixels {
     enum oct_web_form form;
     unsigned width, height;
+    unsigned bytes; /* a pixel: 1, or 4: blue, green, red, nothing */
     void *pixels;
 };
 

@@ -17,6 +17,14 @@ async def connect(url, **more):
     return await websockets.connect(url, max_size=None, ping_interval=None, **more)
 
 
+@atexit.register
+def end_tasks():
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+
+
 class Publisher(threading.Thread):
     """B-scans from the contract's section 5 alone; sent[n]: when, in ms since 1970."""
 
