@@ -403,19 +403,19 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	install -m 644 pipeline/client/octd/client.h python/liboctd/octd/octd.h $(INSTALLED)/include/octd
 	install -m 644 python/octd/*.py python/octd/py.typed $(PYTHON_FOLDER)
 	install -m 755 python/examples/*.py $(INSTALLED)/share/doc/octd/examples/python
-	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 docs/octgenicam.1 $(INSTALLED)/share/man/man1
+	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 docs/octgenicam.1 docs/octweb.1 $(INSTALLED)/share/man/man1
 	install -m 644 README.md docs/*.md docs/*.png docs/dashboard.json $(INSTALLED)/share/doc/octd
 	install -m 644 scripts/push_lines.c $(INSTALLED)/share/doc/octd/examples
 	install -m 755 scripts/push_lines.py scripts/volume_png.py $(INSTALLED)/share/doc/octd/examples
 	[ -e $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini ] || \
 	  install -m 644 config/octd.ini $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini
 	$(BUILD)/octctl completion bash > $(INSTALLED)/share/bash-completion/completions/octctl
-	for name in octd octview octgenicam; do \
+	for name in octd octview octgenicam octweb; do \
 	  ln -sf octctl $(INSTALLED)/share/bash-completion/completions/$$name; done
 	$(BUILD)/octctl completion zsh > $(INSTALLED)/share/zsh/site-functions/_octctl
 	$(FILL_IN) config/octclient.pc.in > $(INSTALLED)/lib/pkgconfig/octclient.pc
 	$(FILL_IN) config/octd.pc.in > $(INSTALLED)/lib/pkgconfig/octd.pc
-	for unit in octd.service octd-archive@.service; do \
+	for unit in octd.service octd-archive@.service octweb.service; do \
 	  $(FILL_IN) config/$$unit > $(INSTALLED)/lib/systemd/system/$$unit; done
 
 clean: ## remove everything made

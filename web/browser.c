@@ -61,7 +61,7 @@ static bool begin_playback(struct oct_web *web, struct oct_web_browser *b, const
     b->playback = p;
     oct_view_model_init(&p->model, web->app->model.endpoint, web->config->pipeline.log);
     p->model.settings.layers = false; /* until they are asked for: they are searched in all of it */
-    p->view = oct_web_view_create(&p->model, web->encoder);
+    p->view = oct_web_view_create(&p->model, &web->app->model, web->encoder);
     if (!p->view || oct_play_create(&p->play, web->config, oct_web_notify, web, &why)) {
         oct_log(OCT_LOG_WARNING, "playback: %s", why.text);
         end_playback(web, b);
@@ -255,8 +255,7 @@ void oct_web_browser_wake(struct oct_web *web, struct oct_web_browser *b)
 {
     const struct oct_web_view *view = oct_web_browser_view(web, b);
     const uint64_t now_ns = oct_clock_ns();
-    bool has = b->says_hello || b->is_refused || b->wants_list ||
-               has_state(view, b, now_ns) ||
+    bool has = b->says_hello || b->is_refused || b->wants_list || has_state(view, b, now_ns) ||
                (b->wants_whole && oct_web_view_serial(view, OCT_WEB_BSCAN));
     for (unsigned kind = 0; kind < OCT_WEB_N_KINDS; kind++)
         has |= is_due(web, b, (enum oct_web_kind)kind, now_ns);

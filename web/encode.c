@@ -71,7 +71,7 @@ bool oct_web_pixels_of_bscan(struct oct_web_encoder *encoder, const struct oct_v
                                        0,
                                        (double)h->depth / pixels->height};
     oct_view_contrast_init(&contrast, model->contrast.log);
-    oct_view_contrast_publish(&contrast, h->lo, h->hi);
+    oct_view_contrast_publish(&contrast, model->shown.header.lo, model->shown.header.hi);
     oct_view_convert_part(picture, &contrast, &part, pixels->pixels, pixels->width);
     if (tints)
         oct_view_flow_tint(model, &part, pixels->pixels, pixels->width);

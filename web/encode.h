@@ -28,7 +28,7 @@ struct oct_web_pixels {
 };
 
 /* Upright, most_side px a side at most (0: as large as octview shows it), values between the
- * published limits grey; with the flow of the model over it where tints. False: no memory. */
+ * limits of the model's shown picture grey; with the flow of the model over it where tints. False: no memory. */
 bool oct_web_pixels_of_bscan(struct oct_web_encoder *encoder, const struct oct_view_model *model,
                              const struct oct_view_picture *picture, unsigned most_side, bool tints,
                              struct oct_web_pixels *pixels);

@@ -78,7 +78,8 @@ static enum oct_err open_all(struct oct_web *web, struct oct_view_options *look,
     if (code || (code = oct_view_app_open(web->app, look, oct_web_notify, web, err)))
         return code;
     web->encoder = oct_web_encoder_create();
-    web->live = web->encoder ? oct_web_view_create(&web->app->model, web->encoder) : NULL;
+    web->live =
+        web->encoder ? oct_web_view_create(&web->app->model, &web->app->model, web->encoder) : NULL;
     return web->live ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "octweb: out of memory");
 }
 

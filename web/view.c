@@ -33,6 +33,7 @@ struct shown {
 
 struct oct_web_view {
     struct oct_view_model *model;
+    const struct oct_view_model *octds;
     struct oct_web_encoder *encoder;
     struct oct_draw *pen;
     struct shown shown[OCT_WEB_N_KINDS];
@@ -43,6 +44,7 @@ struct oct_web_view {
 };
 
 struct oct_web_view *oct_web_view_create(struct oct_view_model *model,
+                                         const struct oct_view_model *octds,
                                          struct oct_web_encoder *encoder)
 {
     struct oct_web_view *view = calloc(1, sizeof(*view));
@@ -54,6 +56,7 @@ struct oct_web_view *oct_web_view_create(struct oct_view_model *model,
         return NULL;
     }
     view->model = model;
+    view->octds = octds;
     view->encoder = encoder;
     return view;
 }
@@ -293,7 +296,8 @@ const struct oct_web_message *oct_web_view_picture(struct oct_web_view *view,
     const struct oct_view_picture *p = beside(model, kind);
     const bool tints = kind == OCT_WEB_BSCAN && oct_view_model_has_flow(model);
     return oct_web_pixels_of_bscan(view->encoder, model, p, most_side, tints, &pixels) &&
-                   compose(view, kind, level, &pixels, p->header.lo, p->header.hi, m)
+                   compose(view, kind, level, &pixels, model->shown.header.lo,
+                           model->shown.header.hi, m)
                ? m
                : NULL;
 }
@@ -523,8 +527,8 @@ static bool write_state(struct oct_web_view *view)
     oct_json_member_u64(&t, "situation", oct_view_situation(model));
     oct_json_member_u64(&t, "show", oct_view_show(model));
     add_bool(&t, "log", model->contrast.log);
-    add_recording(&t, model);
-    add_alarms(&t, model);
+    add_recording(&t, view->octds);
+    add_alarms(&t, view->octds);
     add_notice(&t, model);
     add_buttons(&t, model);
     add_numbers(&t, model);

@@ -36,8 +36,10 @@ struct oct_web_message {
 
 struct oct_web_view;
 
-/* The model is borrowed; the encoder may serve several views. NULL: no memory. */
+/* octds: the model that octd is heard by, which says of a recording that is played what octd does
+ * meanwhile. Models are borrowed; the encoder may serve several views. NULL: no memory. */
 struct oct_web_view *oct_web_view_create(struct oct_view_model *model,
+                                         const struct oct_view_model *octds,
                                          struct oct_web_encoder *encoder);
 void oct_web_view_destroy(struct oct_web_view *view);
 struct oct_view_model *oct_web_view_model(struct oct_web_view *view);

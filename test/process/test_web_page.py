@@ -93,6 +93,7 @@ def sizes():
 def layers():
     """layers that octd finds are drawn where octview draws them, by octview's words"""
     c = page(TABLET)
+    press(c, "Layers")
     c.until("octweb.panels[0].picture?.words?.some(w => w[0].startsWith('ILM to RPE'))", "layers")
     found = c.js("""(() => { const p = octweb.panels[0].picture;
         return {draw: p.draw, lines: p.lines, depth: p.depth}; })()""")
@@ -207,6 +208,9 @@ def playing(c):
     c.until("octweb.state.playback?.n > 0", "the recording, open")
     c.until("!document.getElementById('slice').hidden", "the slice")
     n = c.js("octweb.state.playback.n")
+    eye.octd.wait(lambda s: not s["record"]["active"])
+    c.until("document.getElementById('recording-words').textContent.startsWith('not recording')",
+            "what octd does meanwhile")
     c.js(f"""(() => {{ const s = document.getElementById('slider'); s.value = {n - 1};
         s.dispatchEvent(new Event('input')); }})()""")
     c.until(f"octweb.panels[0].picture.bscan === {n - 1}", "its last B-scan")

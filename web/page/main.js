@@ -150,7 +150,7 @@ function save() {
   });
 }
 
-function next(list, at) { return (list + 1) % at; }
+const next = (at, n) => (at + 1) % n;
 
 function arrow(lines, depths, level, width) {
   if (calipers.on)
@@ -182,6 +182,7 @@ const own = {
   "Shift+S": save,
   "F": () => document.fullscreenElement ? document.exitFullscreen()
                                         : document.documentElement.requestFullscreen(),
+  "F2": () => { $("more").open = !$("more").open; },
   "F1": () => toggleHelp(), "H": () => toggleHelp(),
 };
 
@@ -379,8 +380,10 @@ function showState() {
     words.textContent = state.recording.text;
   words.parentElement.className = `tone${state.recording.tone}`;
   fill($("notice"), JSON.stringify(state.notice), () => state.notice.map((l) => phrase("p", l)));
-  for (const id of ["fields", "details"])
-    fill($(id), JSON.stringify(state[id]), () => state[id].map((f) => phrase("span", f)));
+  const fields = frozen && !state.playback ? [{text: "FROZEN", tone: 3}, ...state.fields.slice(1)]
+    : state.fields;
+  for (const [id, list] of [["fields", fields], ["details", state.details]])
+    fill($(id), JSON.stringify(list), () => list.map((f) => phrase("span", f)));
   let many = 0;
   state.has.forEach((has, kind) => {
     if (kind > 0) {
@@ -390,8 +393,8 @@ function showState() {
     if (!has && panels[kind].picture)
       panels[kind].forget();
   });
-  $("panels").classList.toggle("many", many > 0);
-  bscan.canvas.ariaLabel = `B-scan: ${state.fields[0]?.text ?? ""}`;
+  $("panels").className = `many${many}`;
+  bscan.canvas.ariaLabel = `B-scan: ${fields[0]?.text ?? ""}`;
   showPlayback();
   showButtons();
   showOwn();

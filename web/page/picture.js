@@ -213,7 +213,7 @@ export class Panel {
       o.fillStyle = o.strokeStyle = css(rgb, alpha);
       if (fills) {
         o.fillRect(p.x + at[0] / 1e4 * p.w, p.y + at[1] / 1e4 * p.h,
-                   Math.max(ratio, at[2] / 1e4 * p.w), Math.max(ratio, at[3] / 1e4 * p.h));
+                   at[2] / 1e4 * p.w + ratio / 2, at[3] / 1e4 * p.h + ratio / 2);
         continue;
       }
       o.beginPath();
