@@ -1,4 +1,4 @@
-/* octctl completion: prints what bash and zsh complete octctl, octd, octview, octgenicam and octweb by.
+/* octctl completion: prints what bash and zsh complete octctl and the other programs by.
  *
  * The scripts ask octctl at each TAB:
  *

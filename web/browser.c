@@ -17,6 +17,7 @@ _Static_assert(OCT_WEB_BEFORE >= LWS_PRE, "lws writes before a message");
 #define MOST_UNSEEN 2u
 #define BSCAN_NS (28 * OCT_NS_PER_MS)
 #define OTHERS_NS (200 * OCT_NS_PER_MS)
+#define WHOLE_NS (200 * OCT_NS_PER_MS)
 /* A picture comes smaller where it takes so long to be drawn, better where it takes less. */
 #define SLOW_MS 180.0
 #define FAST_MS 70.0
@@ -70,6 +71,21 @@ static bool begin_playback(struct oct_web *web, struct oct_web_browser *b, const
     oct_view_model_tick(&p->model, oct_clock_ns());
     oct_view_playback_open(&p->model, path, 0, false);
     return true;
+}
+
+void oct_web_browser_turn(struct oct_web *web, struct oct_web_browser *b, uint64_t now_ns)
+{
+    struct oct_web_playback *p = b->playback;
+    if (!p)
+        return;
+    oct_view_model_tick(&p->model, now_ns);
+    oct_play_turn(p->play, &p->model);
+    if (p->model.playback.active || p->model.playback.opens) {
+        oct_web_view_refresh(p->view);
+        return;
+    }
+    snprintf(b->refusal, sizeof(b->refusal), "%.255s", oct_play_refusal(p->play));
+    end_playback(web, b);
 }
 
 void oct_web_browser_end(struct oct_web *web, struct oct_web_browser *b)
@@ -145,10 +161,14 @@ static bool say_list(struct oct_web *web, struct oct_web_browser *b)
 
 static bool say_refused(struct oct_web *web, struct oct_web_browser *b)
 {
-    unsigned char buffer[LWS_PRE + 128];
-    const int n = snprintf((char *)buffer + LWS_PRE, 128, "{\"refused\":\"not allowed to %s\"}",
-                           oct_web_role_names[b->role]);
-    return send_bytes(web, b, buffer + LWS_PRE, (size_t)n, LWS_WRITE_TEXT);
+    unsigned char buffer[LWS_PRE + 2048];
+    struct oct_json_text t;
+    oct_json_begin(&t, (char *)buffer + LWS_PRE, sizeof(buffer) - LWS_PRE);
+    oct_json_raw(&t, "{");
+    oct_json_member_string(&t, "refused", b->refusal);
+    oct_json_raw(&t, "}");
+    b->refusal[0] = '\0';
+    return send_bytes(web, b, buffer + LWS_PRE, oct_json_end(&t), LWS_WRITE_TEXT);
 }
 
 static unsigned n_unseen(const struct oct_web_browser *b, enum oct_web_kind kind)
@@ -173,6 +193,13 @@ static bool is_due(const struct oct_web *web, const struct oct_web_browser *b,
     return serial && serial != b->sent[kind] && now_ns >= b->due_ns[kind] &&
            !(kind == OCT_WEB_BSCAN && b->frozen) &&
            n_unseen(b, kind) < (kind == OCT_WEB_BSCAN ? MOST_UNSEEN : 1);
+}
+
+static bool is_whole_due(const struct oct_web_view *view, const struct oct_web_browser *b,
+                         uint64_t now_ns)
+{
+    return b->wants_whole && now_ns >= b->whole_due_ns &&
+           oct_web_view_serial(view, OCT_WEB_BSCAN) != 0;
 }
 
 /* What waits too long before there is an answer is as slow as one that came late. */
@@ -226,8 +253,7 @@ bool oct_web_browser_write(struct oct_web *web, struct oct_web_browser *b)
     if (b->says_hello) {
         b->says_hello = false;
         good = say_hello(web, b);
-    } else if (b->is_refused) {
-        b->is_refused = false;
+    } else if (b->refusal[0]) {
         good = say_refused(web, b);
     } else if (b->wants_list) {
         b->wants_list = false;
@@ -236,8 +262,9 @@ bool oct_web_browser_write(struct oct_web *web, struct oct_web_browser *b)
         b->state_sent = state->serial;
         b->state_ns = now_ns;
         good = send_bytes(web, b, state->bytes, state->n, LWS_WRITE_TEXT);
-    } else if (b->wants_whole && oct_web_view_serial(view, OCT_WEB_BSCAN)) {
+    } else if (is_whole_due(view, b, now_ns)) {
         b->wants_whole = false;
+        b->whole_due_ns = now_ns + WHOLE_NS;
         good = send_picture(web, b, OCT_WEB_BSCAN, true, now_ns);
     } else {
         for (unsigned kind = 0; kind < OCT_WEB_N_KINDS; kind++)
@@ -255,8 +282,8 @@ void oct_web_browser_wake(struct oct_web *web, struct oct_web_browser *b)
 {
     const struct oct_web_view *view = oct_web_browser_view(web, b);
     const uint64_t now_ns = oct_clock_ns();
-    bool has = b->says_hello || b->is_refused || b->wants_list || has_state(view, b, now_ns) ||
-               (b->wants_whole && oct_web_view_serial(view, OCT_WEB_BSCAN));
+    bool has = b->says_hello || b->refusal[0] || b->wants_list || has_state(view, b, now_ns) ||
+               is_whole_due(view, b, now_ns);
     for (unsigned kind = 0; kind < OCT_WEB_N_KINDS; kind++)
         has |= is_due(web, b, (enum oct_web_kind)kind, now_ns);
     if (has)
@@ -298,8 +325,10 @@ static bool may(struct oct_web *web, struct oct_web_browser *b, enum oct_web_rig
         web->counts.n_actions++;
         return true;
     }
-    b->is_refused = right == OCT_WEB_RIGHT_OPERATE;
-    web->counts.refused_role += b->is_refused;
+    if (right == OCT_WEB_RIGHT_OPERATE) {
+        snprintf(b->refusal, sizeof(b->refusal), "%s may only look", b->name);
+        web->counts.refused_role++;
+    }
     return false;
 }
 
@@ -336,7 +365,8 @@ static bool hear_open(struct oct_web *web, struct oct_web_browser *b, const char
     if (!oct_web_recordings_has(web->config->record.directory, name))
         return false;
     snprintf(path, sizeof(path), "%s/%s", web->config->record.directory, name);
-    b->is_refused |= !begin_playback(web, b, path);
+    if (!begin_playback(web, b, path))
+        snprintf(b->refusal, sizeof(b->refusal), "others play as many recordings as octweb can");
     return true;
 }
 

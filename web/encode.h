@@ -16,7 +16,7 @@ void oct_web_encoder_destroy(struct oct_web_encoder *encoder);
 enum oct_web_form {
     OCT_WEB_GREY,
     OCT_WEB_COLOUR, /* something is tinted */
-    OCT_WEB_WIDE,   /* of 16 bits the lower ones in green, the upper ones in red; blue is 0 */
+    OCT_WEB_WIDE,   /* of 16 bits the lower ones in green, the upper ones in red */
 };
 
 /* A picture as it is encoded: [height][width] pixels, in the encoder until its next picture. */
@@ -28,7 +28,8 @@ struct oct_web_pixels {
 };
 
 /* Upright, most_side px a side at most (0: as large as octview shows it), values between the
- * limits of the model's shown picture grey; with the flow of the model over it where tints. False: no memory. */
+ * limits of the shown picture grey; with the flow of the model over it where tints. False: no
+ * memory. */
 bool oct_web_pixels_of_bscan(struct oct_web_encoder *encoder, const struct oct_view_model *model,
                              const struct oct_view_picture *picture, unsigned most_side, bool tints,
                              struct oct_web_pixels *pixels);

@@ -1,5 +1,5 @@
-/* octview's pen (viewer/draw/pen.h) for a browser: what overlays draw becomes a list, which the page
- * draws over the picture, and words. All of octview's overlays draw with it as they are.
+/* octview's pen (viewer/draw/pen.h) for a browser: what overlays draw becomes a list, which the
+ * page draws over the picture, and words. All of octview's overlays draw with it as they are.
  *
  * Lists are of a picture of OCT_WEB_PEN_SIDE by OCT_WEB_PEN_SIDE, whatever its own size is:
  *

@@ -319,11 +319,7 @@ static void turn(lws_sorted_usec_list_t *sul)
     if (web->counts.n_browsers > 0)
         oct_web_view_refresh(web->live);
     for (struct oct_web_browser *b = web->browsers; b; b = b->next) {
-        if (b->playback) {
-            oct_view_model_tick(&b->playback->model, web->turned_ns);
-            oct_play_turn(b->playback->play, &b->playback->model);
-            oct_web_view_refresh(b->playback->view);
-        }
+        oct_web_browser_turn(web, b, web->turned_ns);
         oct_web_browser_wake(web, b);
     }
 }

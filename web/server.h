@@ -90,9 +90,10 @@ struct oct_web_browser {
     } waiting[OCT_WEB_MOST_WAITING]; /* pictures that it did not say it has drawn */
     unsigned level;
     double round_ms;
-    uint64_t level_ns, due_ns[OCT_WEB_N_KINDS];
+    uint64_t level_ns, due_ns[OCT_WEB_N_KINDS], whole_due_ns;
     uint64_t state_ns; /* when the state was sent: once a second, as a sign of life */
-    bool says_hello, frozen, wants_whole, wants_list, is_refused;
+    bool says_hello, frozen, wants_whole, wants_list;
+    char refusal[256]; /* to be said; "": nothing is */
     uint64_t second_ns;
     unsigned n_messages; /* in the second that began then */
 };
@@ -105,6 +106,9 @@ bool oct_web_browser_hear(struct oct_web *web, struct oct_web_browser *b, const 
 void oct_web_browser_end(struct oct_web *web, struct oct_web_browser *b);
 /* Asks lws for a turn where there is something to send. */
 void oct_web_browser_wake(struct oct_web *web, struct oct_web_browser *b);
+
+/* A turn of the recording that it plays, if it does. */
+void oct_web_browser_turn(struct oct_web *web, struct oct_web_browser *b, uint64_t now_ns);
 
 /* The view that it looks at. */
 struct oct_web_view *oct_web_browser_view(const struct oct_web *web,

@@ -210,6 +210,31 @@ def messages():
 
 
 @case
+def no_recording():
+    """a file that is no recording is refused in words, and live pictures go on; a link is none"""
+    records = folder("records")
+    for name in "broken.h5", ".hidden.h5", "open.h5.part":
+        with open(f"{records}/{name}", "wb") as file:
+            file.write(b"no HDF5" * 100)
+    os.symlink("/etc/passwd", records + "/link.h5")
+    other = Web(publisher.endpoint, "tcp://127.0.0.1:1", "--set", f"record.directory={records}")
+    cookie = other.cookie()
+    looker = Looker(cookie, of=other)
+    looker.say(list=True)
+    listed = looker.next(lambda m: "recordings" in m)["recordings"]
+    assert [r["name"] for r in listed] == ["broken.h5"], listed
+    looker.say(open="broken.h5")
+    assert "broken.h5" in looker.next(lambda m: "refused" in m)["refused"]
+    looker.picture()
+    looker.close()
+    for name in "link.h5", ".hidden.h5", "open.h5.part", "../records/broken.h5", "", "." * 300:
+        looker = Looker(cookie, of=other)
+        looker.say(open=name)
+        assert looker.ends(10) is not None, name
+    other.stop()
+
+
+@case
 def paths():
     """no path leads anywhere, and nothing but a login is posted"""
     for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/tokens", "/main.js/..",

@@ -3,7 +3,7 @@
 into: what is seen, pressed, typed and measured, on a phone, a tablet and a desktop."""
 from webrig import *
 
-LINES, BSCANS, DEPTH, WIDTH_UM = 120, 16, 400, 1200
+LINES, BSCANS, DEPTH, WIDTH_UM = 120, 16, 600, 1200
 EYE = at("retina.h5")
 PHONE, TABLET, DESK, LEAST = (390, 844), (1024, 768), (1920, 1080), (320, 568)
 KEEPS = os.environ.get("OCT_PICTURES")  # make check-window: pictures to be looked at

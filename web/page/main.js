@@ -60,6 +60,8 @@ function draw() {
         drawn.push([picture.frame, Date.now()]);
         drawn.splice(0, drawn.length - 600);
         readOut();
+        if (state?.playback && !state.playback.plays && !picture.isPng)
+          setTimeout(() => panel.picture === picture && send({whole: true}), 300);
       }
     }
     send({seen: picture.serial});
@@ -477,7 +479,7 @@ function onText(message) {
   } else if (message.recordings) {
     onRecordings(message.recordings);
   } else if (message.refused) {
-    $("lengths").textContent = `${message.refused}: another role may`;
+    $("lengths").textContent = message.refused;
   } else {
     state = message;
     showState();
