@@ -102,6 +102,23 @@ def links():
 
 
 @case
+def broken_file():
+    """a file of tokens that cannot be read lets nobody in, and is told of; mended, it does again"""
+    cookie = web.cookie("file")
+    text = open(web.tokens).read()
+    with open(web.tokens, "a") as file:
+        file.write("file operate session\n")
+    until(lambda: "nobody is let in" in open(web.log_path).read(), "a word in the log")
+    assert refused(cookie=cookie)
+    status, out, err = run("octctl", "allow", "--web", "x", "--role", "look", *web.settings)
+    assert status == 1 and "no line of a file of tokens" in err and out == "", err
+    with open(web.tokens, "w") as file:
+        file.write(text)
+    until(lambda: refused(cookie=cookie) is None, "the cookie to be known again")
+    assert web.cookie("other")
+
+
+@case
 def other_names():
     """pages of other origins and names that only lead here get nothing"""
     cookie = web.cookie("host")

@@ -235,6 +235,8 @@ def losing():
     eye.web.process.kill()
     c.until("document.getElementById('alarms').textContent.startsWith('NO CONNECTION')", "the word")
     assert words(c, "#bscan .veil strong") == "NO CONNECTION"
+    c.until("document.getElementById('recording-words').textContent.startsWith('not known')",
+            "that nothing is known of the recording")
     keep(c, "lost")
     c.close()
 

@@ -376,11 +376,12 @@ function showState() {
   showVeil(lost);
   if (!state)
     return;
-  $("top").className = state.records ? "on" : "";
+  const recording = lost ? {text: "not known whether octd records", tone: 3} : state.recording;
+  $("top").className = state.records && !lost ? "on" : "";
   const words = $("recording-words");
-  if (words.textContent !== state.recording.text)
-    words.textContent = state.recording.text;
-  words.parentElement.className = `tone${state.recording.tone}`;
+  if (words.textContent !== recording.text)
+    words.textContent = recording.text;
+  words.parentElement.className = `tone${recording.tone}`;
   fill($("notice"), JSON.stringify(state.notice), () => state.notice.map((l) => phrase("p", l)));
   const fields = frozen && !state.playback ? [{text: "FROZEN", tone: 3}, ...state.fields.slice(1)]
     : state.fields;

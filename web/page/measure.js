@@ -83,7 +83,7 @@ export class Calipers {
       }
       o.stroke();
       const words = this.all.length > 1 ? `${i + 1}` : this.text(c).split(" (")[0];
-      o.fillText(words, b[0] + 8 * ratio, b[1] - 8 * ratio);
+      this.label(o, words, b[0] + 8 * ratio, b[1] - 8 * ratio, ratio);
     });
     this.bar(o, place, ratio);
     o.restore();
@@ -104,6 +104,18 @@ export class Calipers {
     o.moveTo(x, y);
     o.lineTo(x + px, y);
     o.stroke();
-    o.fillText(length >= 1000 ? `${length / 1000} mm` : `${length} \u00b5m`, x, y - 6 * ratio);
+    this.label(o, length >= 1000 ? `${length / 1000} mm` : `${length} \u00b5m`, x, y - 6 * ratio,
+               ratio);
+  }
+
+  // Letters that are readable on any picture.
+  label(o, words, x, y, ratio) {
+    o.save();
+    o.lineWidth = 4 * ratio;
+    o.lineJoin = "round";
+    o.strokeStyle = "#12161c";
+    o.strokeText(words, x, y);
+    o.fillText(words, x, y);
+    o.restore();
   }
 }
