@@ -22,7 +22,10 @@ def end_tasks():
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()
-    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+
+    async def end():
+        await asyncio.gather(*tasks, return_exceptions=True)
+    loop.run_until_complete(end())
 
 
 class Publisher(threading.Thread):
