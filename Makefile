@@ -67,7 +67,7 @@ HAVE_ARAVIS := $(shell pkg-config --exists aravis-0.8 2>/dev/null && echo 1)
 HAVE_WEB    := $(shell pkg-config --exists libwebsockets libturbojpeg openssl 2>/dev/null && echo 1)
 WEB_SRC     := $(wildcard web/*.c)
 WEB_VIEWER  := $(wildcard viewer/model/*.c viewer/net/*.c viewer/overlay/*.c viewer/play/*.c) \
-               $(addprefix viewer/,app.c settings.c signals.c draw/guide.c)
+               $(addprefix viewer/,app.c errands.c settings.c signals.c draw/guide.c)
 TEST_MAINS  := $(wildcard test/*/test_*.c)
 TEST_SRC    := $(wildcard test/rig/*.c)
 FUZZ_NAMES  := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))

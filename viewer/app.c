@@ -90,7 +90,7 @@ enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_o
         return code;
     app->model.has_control = options->control[0] != '\0';
     read_machine(&app->model, options->control);
-    if (notify)
+    if (notify && !options->no_errands)
         oct_view_errands_init(&app->errands, options, &app->model);
     if (app->model.has_control && (code = oct_view_control_create(&app->control, options->control,
                                                                   &keys, notify, context, err)))

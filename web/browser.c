@@ -107,6 +107,13 @@ static bool send_bytes(struct oct_web *web, struct oct_web_browser *b, unsigned 
     return lws_write(b->wsi, bytes, n, how) >= 0;
 }
 
+/* Whether a key asks octweb for something, ever. */
+static bool is_here(enum oct_view_action action)
+{
+    return oct_web_right_of(false, action) != OCT_WEB_RIGHT_NONE ||
+           oct_web_right_of(true, action) != OCT_WEB_RIGHT_NONE;
+}
+
 static bool say_hello(struct oct_web *web, struct oct_web_browser *b)
 {
     unsigned char buffer[LWS_PRE + 16384];
@@ -126,6 +133,8 @@ static bool say_hello(struct oct_web *web, struct oct_web_browser *b)
         oct_json_string(&t, keys);
         oct_json_separate(&t);
         oct_json_string(&t, oct_view_keys[i].meaning);
+        oct_json_separate(&t);
+        oct_json_u64(&t, is_here(oct_view_keys[i].action));
         oct_json_raw(&t, "]");
     }
     oct_json_raw(&t, "]}}");
@@ -336,7 +345,8 @@ static void hear_key(struct oct_web *web, struct oct_web_browser *b, const char 
 {
     struct oct_view_model *model = oct_web_view_model(oct_web_browser_view(web, b));
     const enum oct_view_action action = action_of(key);
-    if (action == OCT_ACTION_PSEUDONYM || !may(web, b, oct_web_right_of(model, action)))
+    if (action == OCT_ACTION_PSEUDONYM ||
+        !may(web, b, oct_web_right_of(model->playback.active, action)))
         return; /* what is typed is typed in the browser */
     if (action == OCT_ACTION_LEAVE)
         oct_view_patient_cancel(model);
@@ -347,7 +357,7 @@ static void hear_key(struct oct_web *web, struct oct_web_browser *b, const char 
 static void hear_pseudonym(struct oct_web *web, struct oct_web_browser *b, const char *text)
 {
     struct oct_view_model *model = oct_web_view_model(oct_web_browser_view(web, b));
-    if (!oct_view_letters_are(text) || !may(web, b, oct_web_right_of(model, OCT_ACTION_PSEUDONYM)))
+    if (!oct_view_letters_are(text) || !may(web, b, OCT_WEB_RIGHT_OPERATE))
         return;
     oct_view_model_apply(model, OCT_ACTION_PSEUDONYM, 1);
     if (!model->typing)

@@ -96,6 +96,7 @@ static enum oct_err serve(const struct oct_config *config, struct oct_error *err
     look->endpoint = look->config.publish.endpoint;
     snprintf(look->control, sizeof(look->control), "%s", look->config.control.endpoint);
     look->settings = "";
+    look->no_errands = true; /* who is behind a pseudonym is for no browser */
     look->history_bytes = HISTORY_BYTES;
     web->config = config;
     web->is_over = oct_signals_came;

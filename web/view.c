@@ -319,7 +319,7 @@ const struct oct_web_message *oct_web_view_whole(struct oct_web_view *view)
 
 /* ---- who may do what ---- */
 
-enum oct_web_right oct_web_right_of(const struct oct_view_model *model, enum oct_view_action action)
+enum oct_web_right oct_web_right_of(bool plays, enum oct_view_action action)
 {
     switch (action) {
     case OCT_ACTION_START:
@@ -340,17 +340,17 @@ enum oct_web_right oct_web_right_of(const struct oct_view_model *model, enum oct
     case OCT_ACTION_GUIDE:
     case OCT_ACTION_NEXT_PATIENT:
     case OCT_ACTION_LEAVE: /* takes a question away */
-        return model->playback.active ? OCT_WEB_RIGHT_NONE : OCT_WEB_RIGHT_OPERATE;
+        return plays ? OCT_WEB_RIGHT_NONE : OCT_WEB_RIGHT_OPERATE;
     case OCT_ACTION_KEEP:
     case OCT_ACTION_REPEAT:
-        return model->playback.active ? OCT_WEB_RIGHT_OPERATE : OCT_WEB_RIGHT_NONE;
+        return plays ? OCT_WEB_RIGHT_OPERATE : OCT_WEB_RIGHT_NONE;
     case OCT_ACTION_EYE:
     case OCT_ACTION_RIGHT_EYE:
     case OCT_ACTION_LEFT_EYE:
     case OCT_ACTION_PSEUDONYM:
         return OCT_WEB_RIGHT_OPERATE;
     case OCT_ACTION_LAYERS:
-        return model->playback.active ? OCT_WEB_RIGHT_ALL : OCT_WEB_RIGHT_OPERATE;
+        return plays ? OCT_WEB_RIGHT_ALL : OCT_WEB_RIGHT_OPERATE;
     case OCT_ACTION_FREEZE:
     case OCT_ACTION_OLDER:
     case OCT_ACTION_NEWER:
@@ -358,7 +358,7 @@ enum oct_web_right oct_web_right_of(const struct oct_view_model *model, enum oct
     case OCT_ACTION_FILE_AFTER:
     case OCT_ACTION_CURSOR_LEFT:
     case OCT_ACTION_CURSOR_RIGHT:
-        return model->playback.active ? OCT_WEB_RIGHT_ALL : OCT_WEB_RIGHT_NONE;
+        return plays ? OCT_WEB_RIGHT_ALL : OCT_WEB_RIGHT_NONE;
     default:
         return OCT_WEB_RIGHT_NONE;
     }
@@ -462,7 +462,7 @@ static void add_buttons(struct oct_json_text *t, const struct oct_view_model *mo
     oct_json_raw(t, "[");
     for (unsigned i = 0; i < n; i++) {
         const struct oct_view_button *b = &buttons[i];
-        const enum oct_web_right right = oct_web_right_of(model, b->action);
+        const enum oct_web_right right = oct_web_right_of(model->playback.active, b->action);
         if (right == OCT_WEB_RIGHT_NONE)
             continue;
         key_of(b->action, key, sizeof(key));

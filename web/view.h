@@ -58,10 +58,10 @@ const struct oct_web_message *oct_web_view_picture(struct oct_web_view *view,
 /* The B-scan with all of its values, as PNG. */
 const struct oct_web_message *oct_web_view_whole(struct oct_web_view *view);
 
-/* What a key of octview's table (viewer/model/action.h) does here: for whoever operates, for all
- * who look, or nothing: it is the browser's own matter. */
+/* What a key of octview's table (viewer/model/action.h) does here, of live pictures or of a
+ * recording that is played: for whoever operates, for all who look, or nothing: it is the browser's
+ * own matter, or none of octweb's. */
 enum oct_web_right { OCT_WEB_RIGHT_NONE, OCT_WEB_RIGHT_ALL, OCT_WEB_RIGHT_OPERATE };
-enum oct_web_right oct_web_right_of(const struct oct_view_model *model,
-                                    enum oct_view_action action);
+enum oct_web_right oct_web_right_of(bool plays, enum oct_view_action action);
 
 #endif

@@ -136,8 +136,7 @@ def the_picture():
     """what is sent is the B-scan: nearly as JPEG, to the last bit as PNG"""
     looker = Looker(web.cookie())
     hello = looker.next(lambda m: "hello" in m)["hello"]
-    assert hello["role"] == "operate" and ["V", "the recording just made; again: live pictures"] \
-        in hello["help"]
+    assert hello["role"] == "operate" and ["R", "start recording, or stop it", 1] in hello["help"]
     jpeg = looker.picture()
     assert (jpeg["lines"], jpeg["depth"], jpeg["lo"], jpeg["hi"]) == (M, D, 0, 60), jpeg
     off = np.abs(pixels(jpeg).astype(int) - publisher.image.T)

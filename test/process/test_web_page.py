@@ -167,6 +167,11 @@ def measuring():
     assert c.js("octweb.contrast.mode") == "published"
     c.key("+")
     assert c.js("octweb.panels[0].lens.zoom") > 1.2
+    c.key("h")
+    c.until("document.getElementById('help').open", "the help")
+    keys = c.js("[...document.querySelectorAll('#help dt')].map(d => d.textContent)")
+    assert "M" in keys and "R" in keys and "Q" not in keys and "T" in keys, keys
+    assert words(c, "#help dl").count("calipers") >= 1
     c.close()
 
 

@@ -184,7 +184,7 @@ const own = {
   "Shift+S": save,
   "F": () => document.fullscreenElement ? document.exitFullscreen()
                                         : document.documentElement.requestFullscreen(),
-  "F2": () => { $("more").open = !$("more").open; },
+  "T": () => $("pseudonym").focus(), "F2": () => { $("more").open = !$("more").open; },
   "F1": () => toggleHelp(), "H": () => toggleHelp(),
 };
 
@@ -412,7 +412,9 @@ function toggleHelp() {
   const help = $("help");
   if (help.open)
     return help.close();
-  help.querySelector("dl").replaceChildren(...(hello?.help ?? []).flatMap(([keys, meaning]) => {
+  const rows = (hello?.help ?? [])
+    .filter(([keys, , isHere]) => isHere || keys.split(" ").some((key) => own[key]));
+  help.querySelector("dl").replaceChildren(...rows.flatMap(([keys, meaning]) => {
     const dt = document.createElement("dt"), dd = document.createElement("dd");
     dt.textContent = keys;
     dd.textContent = meaning;
