@@ -350,6 +350,10 @@ def starts():
         until(lambda: "https://" in open(log).read(), "octweb by TLS")
         said = re.search("fingerprint ([0-9A-F:]{95})", open(log).read())[1]
         import hashlib, ssl
+        common = settings(web=dict(endpoint=f"localhost:{port}", certificate=cert,
+                                   certificate_key=key, tokens=at("tls-tokens")))
+        link = ok("allow", "--web", "tls", "--role", "look", *common)[0].strip()
+        assert link.startswith(f"https://localhost:{port}/#"), link
         context = ssl.create_default_context(cafile=cert)
         with socket.create_connection(("127.0.0.1", port)) as plain, \
                 context.wrap_socket(plain, server_hostname="localhost") as wrapped:
@@ -357,10 +361,45 @@ def starts():
             wrapped.sendall(f"GET / HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
             assert wrapped.recv(100).startswith(b"HTTP/1.1 200")
         assert said.replace(":", "") == sum_
+        secure = http.client.HTTPSConnection("localhost", port, context=context)
+        secure.request("POST", "/enter", link.split("#")[1],
+                       {"Origin": f"https://localhost:{port}"})
+        cookie = secure.getresponse().headers["Set-Cookie"]
+        assert "; Secure" in cookie, cookie
+        there = wait(connect(f"wss://localhost:{port}/", ssl=context, subprotocols=["octweb"],
+                             origin=f"https://localhost:{port}",
+                             extra_headers={"Cookie": cookie.split(";")[0]}))
+        while isinstance(wait(there.recv()), str):
+            pass  # until a picture comes
+        wait(there.close())
         assert os.stat(key).st_mode & 0o777 == 0o600
     finally:
         tls.terminate()
         assert tls.wait(PATIENCE_S) == 0
+
+
+@case
+def by_octctl():
+    """octctl web starts it with its own configuration, and prints a link that lets in"""
+    port, tokens = free_port(), at("octctl-tokens")
+    process = subprocess.Popen(
+        [program("octctl"), "web", *settings(
+            publish=dict(endpoint=publisher.endpoint), control=dict(endpoint="tcp://127.0.0.1:1"),
+            web=dict(endpoint=f"127.0.0.1:{port}", tokens=tokens))],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=open(at("octctl.log"), "wb"))
+    atexit.register(process.kill)
+    link = process.stdout.readline().decode().strip()
+    base = f"http://127.0.0.1:{port}"
+    assert link.startswith(base + "/#"), link
+    other = Web.__new__(Web)
+    other.port, other.base, other.process, other.log_path = port, base, process, at("octctl.log")
+    until(other.answers, "octweb to listen")
+    status, headers, _ = other.get("/enter", "POST", link.split("#")[1], Origin=base)
+    assert status == 200
+    looker = Looker(headers["Set-Cookie"].split(";")[0], of=other)
+    assert looker.picture()["lines"] == M
+    looker.close()
+    other.stop()
 
 
 @case
