@@ -61,11 +61,6 @@ struct oct_web_view *oct_web_view_create(struct oct_view_model *model,
     return view;
 }
 
-static void free_message(struct oct_web_message *m)
-{
-    free(m->bytes ? m->bytes - OCT_WEB_BEFORE : NULL);
-}
-
 void oct_web_view_destroy(struct oct_web_view *view)
 {
     if (!view)
@@ -73,10 +68,10 @@ void oct_web_view_destroy(struct oct_web_view *view)
     for (unsigned i = 0; i < OCT_WEB_N_KINDS; i++) {
         free(view->shown[i].lists);
         for (unsigned level = 0; level < OCT_WEB_N_LEVELS; level++)
-            free_message(&view->shown[i].message[level]);
+            free(view->shown[i].message[level].memory);
     }
-    free_message(&view->whole);
-    free_message(&view->state);
+    free(view->whole.memory);
+    free(view->state.memory);
     oct_web_pen_destroy(view->pen);
     free(view);
 }
@@ -100,13 +95,11 @@ static bool make_room(struct oct_web_message *m, size_t n)
 {
     if (n <= m->room)
         return true;
-    unsigned char *bytes = malloc(OCT_WEB_BEFORE + n);
-    if (!bytes)
+    unsigned char *memory = realloc(m->memory, OCT_WEB_BEFORE + n);
+    if (!memory)
         return false;
-    if (m->n)
-        memcpy(bytes + OCT_WEB_BEFORE, m->bytes, m->n);
-    free_message(m);
-    m->bytes = bytes + OCT_WEB_BEFORE;
+    m->memory = memory;
+    m->bytes = memory + OCT_WEB_BEFORE;
     m->room = n;
     return true;
 }
@@ -240,6 +233,7 @@ static bool compose(struct oct_web_view *view, enum oct_web_kind kind, unsigned 
                     const struct oct_web_pixels *pixels, double lo, double hi,
                     struct oct_web_message *m)
 {
+    static const unsigned char magic[4] = {'O', 'C', 'T', 'P'};
     const struct shown *s = &view->shown[kind];
     const struct oct_view_picture *p = beside(view->model, kind);
     const struct oct_view_enface *e = from_above(view->model, kind);
@@ -254,7 +248,7 @@ static bool compose(struct oct_web_view *view, enum oct_web_kind kind, unsigned 
     const size_t n = is_png ? oct_web_encode_png(pixels, b + before, most)
                             : oct_web_encode_jpeg(view->encoder, pixels, levels[level].quality,
                                                   b + before, most);
-    memcpy(b, "OCTP", 4);
+    memcpy(b, magic, sizeof(magic));
     put(b + 4, 1, 2);
     put(b + 6, kind, 2);
     put(b + 8, s->serial, 4);

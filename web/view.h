@@ -29,7 +29,8 @@ enum oct_web_kind {
 
 #define OCT_WEB_BEFORE 32u /* bytes that are free before a message */
 struct oct_web_message {
-    unsigned char *bytes; /* OCT_WEB_BEFORE after what is allocated */
+    unsigned char *memory; /* owned */
+    unsigned char *bytes;  /* OCT_WEB_BEFORE behind that */
     size_t n, room;
     uint32_t serial; /* of what it shows; 0: of nothing */
 };

@@ -5,6 +5,9 @@ import websockets
 import numpy as np
 from octtest import *
 
+if not os.path.exists(program("octweb")):
+    print("ok 1 - octweb # SKIP it is not built: there is no libwebsockets or libturbojpeg")
+    sys.exit(0)
 M, D = 240, 200
 loop = asyncio.new_event_loop()
 
