@@ -63,6 +63,11 @@ LIBOCTD_SRC := $(wildcard python/liboctd/*.c)
 CAMERA_SRC  := $(wildcard tools/genicam/*.c)
 CAMERA_PURE := tools/genicam/numbering.c tools/genicam/unpack.c
 HAVE_ARAVIS := $(shell pkg-config --exists aravis-0.8 2>/dev/null && echo 1)
+# octweb is octview without SDL: the same model, subscriber, playback and overlays, with a pen of its own.
+HAVE_WEB    := $(shell pkg-config --exists libwebsockets libturbojpeg openssl 2>/dev/null && echo 1)
+WEB_SRC     := $(wildcard web/*.c)
+WEB_VIEWER  := $(wildcard viewer/model/*.c viewer/net/*.c viewer/overlay/*.c viewer/play/*.c) \
+               $(addprefix viewer/,app.c errands.c settings.c signals.c draw/guide.c)
 TEST_MAINS  := $(wildcard test/*/test_*.c)
 TEST_SRC    := $(wildcard test/rig/*.c)
 FUZZ_NAMES  := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
@@ -74,7 +79,8 @@ CLIENT := $(BUILD)/liboctclient.a
 SONAME := liboctd.so.0
 LIBOCTD := $(BUILD)/$(SONAME)
 GENICAM := $(if $(HAVE_ARAVIS),$(BUILD)/octgenicam)
-PROGRAMS := $(BUILD)/octd $(BUILD)/octview $(BUILD)/octctl $(GENICAM)
+OCTWEB := $(if $(HAVE_WEB),$(BUILD)/octweb)
+PROGRAMS := $(BUILD)/octd $(BUILD)/octview $(BUILD)/octctl $(GENICAM) $(OCTWEB)
 TESTS := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TEST_MAINS)))
 REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/test/test_fuzz_%)
 
@@ -185,6 +191,20 @@ $(BUILD)/octview: $(call obj,$(VIEWER_SRC)) $(LIB)
 $(BUILD)/octctl: $(call obj,$(TOOLS_SRC)) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(INPUT_LIBS) $(PICTURE_LIBS) $(LDLIBS)
+
+ifeq ($(HAVE_WEB),)
+all: without-web
+without-web:
+	@echo '  ------- octweb is left out: pkg-config finds no libwebsockets or libturbojpeg (make setup installs them)'
+.PHONY: without-web
+endif
+
+WEB_PACKAGES := libwebsockets libturbojpeg openssl
+$(BUILD)/web/%.o: SYSTEM_CFLAGS += $(call pkg_cflags,$(WEB_PACKAGES))
+$(BUILD)/web/pages.o: $(wildcard web/page/*)
+$(BUILD)/octweb: $(call obj,$(WEB_SRC) $(WEB_VIEWER)) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $^ $(LIB_LIBS) $(INPUT_LIBS) $(call pkg_libs,$(WEB_PACKAGES) libpng) $(LDLIBS)
 
 ifeq ($(HAVE_ARAVIS),)
 all: without-aravis
@@ -383,19 +403,19 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	install -m 644 pipeline/client/octd/client.h python/liboctd/octd/octd.h $(INSTALLED)/include/octd
 	install -m 644 python/octd/*.py python/octd/py.typed $(PYTHON_FOLDER)
 	install -m 755 python/examples/*.py $(INSTALLED)/share/doc/octd/examples/python
-	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 docs/octgenicam.1 $(INSTALLED)/share/man/man1
+	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 docs/octgenicam.1 docs/octweb.1 $(INSTALLED)/share/man/man1
 	install -m 644 README.md docs/*.md docs/*.png docs/dashboard.json $(INSTALLED)/share/doc/octd
 	install -m 644 scripts/push_lines.c $(INSTALLED)/share/doc/octd/examples
 	install -m 755 scripts/push_lines.py scripts/volume_png.py $(INSTALLED)/share/doc/octd/examples
 	[ -e $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini ] || \
 	  install -m 644 config/octd.ini $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini
 	$(BUILD)/octctl completion bash > $(INSTALLED)/share/bash-completion/completions/octctl
-	for name in octd octview octgenicam; do \
+	for name in octd octview octgenicam octweb; do \
 	  ln -sf octctl $(INSTALLED)/share/bash-completion/completions/$$name; done
 	$(BUILD)/octctl completion zsh > $(INSTALLED)/share/zsh/site-functions/_octctl
 	$(FILL_IN) config/octclient.pc.in > $(INSTALLED)/lib/pkgconfig/octclient.pc
 	$(FILL_IN) config/octd.pc.in > $(INSTALLED)/lib/pkgconfig/octd.pc
-	for unit in octd.service octd-archive@.service; do \
+	for unit in octd.service octd-archive@.service octweb.service; do \
 	  $(FILL_IN) config/$$unit > $(INSTALLED)/lib/systemd/system/$$unit; done
 
 clean: ## remove everything made

@@ -162,6 +162,12 @@ struct oct_config {
         int ask_label;  /* enum oct_config_ask: operator */
         bool snapshot_has_pseudonym;
     } view;
+    struct {                                            /* octweb's */
+        oct_config_string endpoint;                     /* "127.0.0.1:8430" */
+        oct_config_string tokens;                       /* "": web-tokens of the state folder */
+        oct_config_string certificate, certificate_key; /* "": no TLS, this machine alone */
+        oct_config_string names;                        /* "octd.lab,oct.clinic" */
+    } web;
     struct oct_config_origin origins[OCT_CONFIG_MAX_ROWS]; /* of each row (config/keys.h) */
     char sources[OCT_CONFIG_MAX_SOURCES]
                 [OCT_CONFIG_SOURCE_BYTES]; /* "lab.ini", "--set"; "": free */
@@ -266,6 +272,14 @@ bool oct_config_key_at(size_t i, struct oct_config_key *key);
 /* Characters to insert, drop or replace, so that a mistyped word becomes a known one. SIZE_MAX:
  * more than a third of them, two of short words: it was not meant. */
 size_t oct_word_edits(const char *typed, const char *known);
+
+/* Makes the folder octd/NAME of the state folder, if it is not there, for this user alone. path: of
+ * OCT_CONFIG_STRING_BYTES. OCT_E_CONFIG: neither XDG_STATE_HOME nor HOME is set. */
+enum oct_err oct_state_folder(const char *name, char *path, struct oct_error *err);
+
+/* Fills path with web.tokens, or with its place in the state folder. */
+enum oct_err oct_config_web_tokens(const struct oct_config *config, oct_config_string path,
+                                   struct oct_error *err);
 
 /* Writes one line a key for --help. */
 void oct_config_write_help(FILE *out);

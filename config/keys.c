@@ -486,6 +486,22 @@ static const struct oct_param view_keys[] = {
      .meaning = "Names and texts of octview's snapshots have the pseudonym, too."},
 };
 
+static const struct oct_param web_keys[] = {
+    {VALUE(web, endpoint), .when = OCT_CONFIG_START, .least = 1, .most = 63,
+     .standard = "127.0.0.1:8430",
+     .meaning = "ADDRESS:PORT for browsers; beyond this machine it needs the certificate."},
+    {PATH(web, tokens), .when = OCT_CONFIG_START, .standard = "",
+     .meaning = "File of who may look (octctl allow --web); empty: octd/web/tokens of the user's "
+                "state folder."},
+    {PATH(web, certificate), .when = OCT_CONFIG_START, .standard = "",
+     .meaning = "TLS certificate, PEM; made, self-signed, where there is none; empty: no TLS."},
+    {PATH(web, certificate_key), .when = OCT_CONFIG_START, .standard = "",
+     .meaning = "Its secret key, PEM."},
+    {VALUE(web, names), .when = OCT_CONFIG_START, .standard = "",
+     .takes = "names with commas between, or nothing",
+     .meaning = "Further names by which browsers may call this machine, with commas between."},
+};
+
 #define OWN(table) &(const struct oct_params)OCT_PARAMS(table), 0
 static const struct oct_key_section sections[] = {
     {"camera", "The line camera of the spectrometer.", OWN(camera_keys)},
@@ -510,6 +526,8 @@ static const struct oct_key_section sections[] = {
      OWN(dicom_keys)},
     {"view", "The viewer. What the operator chooses there is remembered elsewhere.",
      OWN(view_keys)},
+    {"web", "octweb: the live picture in a browser. octd itself does not know of it.",
+     OWN(web_keys)},
 };
 enum { N_SECTIONS = sizeof(sections) / sizeof(sections[0]) };
 

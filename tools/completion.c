@@ -1,4 +1,4 @@
-/* octctl completion: prints what bash and zsh complete octctl, octd, octview and octgenicam by.
+/* octctl completion: prints what bash and zsh complete octctl and the other programs by.
  *
  * The scripts ask octctl at each TAB:
  *
@@ -51,7 +51,7 @@ static const char bash_script[] =
     "    list=(\"${list[@]/#/$head}\")\n"
     "    COMPREPLY=(\"${list[@]#\"$cut\"}\")\n"
     "}\n"
-    "complete -F _octctl_complete octctl octd octview octgenicam\n";
+    "complete -F _octctl_complete octctl octd octview octgenicam octweb\n";
 
 static const char zsh_script[] =
     "_octctl() {\n"
@@ -80,7 +80,7 @@ static const char zsh_script[] =
     "if [[ $funcstack[1] == _octctl ]]; then\n"
     "    _octctl \"$@\"\n"
     "else\n"
-    "    compdef _octctl octctl octd octview octgenicam\n"
+    "    compdef _octctl octctl octd octview octgenicam octweb\n"
     "fi\n";
 
 /* ---- the line that is typed ---- */
@@ -375,7 +375,7 @@ static int run_completion(struct oct_config *config, int argc, char **argv)
     if (shell < 0)
         return oct_command_misuse(argv[0], "'%s' is no shell of it: bash or zsh", argv[1]);
     if (shell == 1)
-        printf("#compdef octctl octd octview octgenicam\n");
+        printf("#compdef octctl octd octview octgenicam octweb\n");
     printf("# Completion of octctl and its like in %s; made by octctl completion %s.\n%s",
            shells[shell], shells[shell], shell == 1 ? zsh_script : bash_script);
     return 0;

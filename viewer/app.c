@@ -78,7 +78,8 @@ enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_o
     enum oct_err code;
     oct_view_model_init(&app->model, options->endpoint, log);
     read_settings(app, options);
-    app->archive = oct_view_archive_create(HISTORY_BYTES);
+    app->archive =
+        oct_view_archive_create(options->history_bytes ? options->history_bytes : HISTORY_BYTES);
     if (!app->archive)
         return oct_fail(err, OCT_E_NO_MEMORY, "octview: out of memory");
     app->model.archive = app->archive;
@@ -89,7 +90,7 @@ enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_o
         return code;
     app->model.has_control = options->control[0] != '\0';
     read_machine(&app->model, options->control);
-    if (notify)
+    if (notify && !options->no_errands)
         oct_view_errands_init(&app->errands, options, &app->model);
     if (app->model.has_control && (code = oct_view_control_create(&app->control, options->control,
                                                                   &keys, notify, context, err)))

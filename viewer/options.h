@@ -29,6 +29,8 @@ struct oct_view_options {
     int width, height;      /* of the window; headless, or when has_size */
     bool has_size;          /* else the window is as large as the screen lets it be */
     bool full_screen;
+    bool no_errands;      /* octctl is asked for nothing: no patients' names, no export */
+    size_t history_bytes; /* of the last ten seconds' pictures; 0: the standard */
 };
 
 extern const struct oct_option oct_view_option_table[]; /* for the help */

@@ -235,8 +235,8 @@ def keys():
 
 @case
 def daemon_and_viewer():
-    """octd, octview and octgenicam offer what their own --help says"""
-    there = [name for name in ("octd", "octview", "octgenicam") if os.path.exists(program(name))]
+    """octd, octview, octgenicam and octweb offer what their own --help says"""
+    there = [name for name in ("octd", "octview", "octgenicam", "octweb") if os.path.exists(program(name))]
     for name in there:
         said = run(name, "--help")[1]
         want = set(re.findall(r"(?<=[ ,])--[a-z][a-z-]+", "\n".join(

@@ -36,6 +36,8 @@ int main(void)
 PROGRAMS = ("octd", "octview", "octctl", "push_lines")
 if os.path.exists(os.path.join(BUILD, "octgenicam")):  # where aravis is
     PROGRAMS += ("octgenicam",)
+if os.path.exists(os.path.join(BUILD, "octweb")):  # where libwebsockets is
+    PROGRAMS += ("octweb",)
 
 
 @contextlib.contextmanager

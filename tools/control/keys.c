@@ -4,6 +4,7 @@
 #include "pipeline/net/curve.h"
 #include "pipeline/net/key_folder.h"
 #include "tools/commands.h"
+#include "tools/control/web.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +73,7 @@ const struct oct_command oct_command_keygen = {
 /* ---- allow ---- */
 
 struct allowing {
-    const char *folder, *what, *name, *remove;
+    const char *folder, *what, *name, *remove, *web, *role;
     bool list;
     char name_buffer[MOST_NAME + 2];
 };
@@ -84,6 +85,10 @@ static const struct oct_option options[] = {
      .at = offsetof(struct allowing, list)},
     {"--remove", "NAME", "takes one out: its connections are cut within a second", OCT_OPTION_TEXT,
      .at = offsetof(struct allowing, remove)},
+    {"--web", "NAME", "prints a link, good for one use within an hour, by which a browser looks in",
+     OCT_OPTION_TEXT, .at = offsetof(struct allowing, web)},
+    {"--role", "ROLE", "of that browser: look, operate, or none: takes its links and sessions away",
+     OCT_OPTION_TEXT, .at = offsetof(struct allowing, role), .words = "look operate none"},
     {NULL},
 };
 
@@ -240,11 +245,57 @@ static int read_options(struct allowing *a, int argc, char **argv)
     if (status)
         return status;
     a->what = argv[1]; /* or NULL */
-    if ((a->what != NULL) + (a->remove != NULL) + a->list != 1)
-        return oct_command_misuse(argv[0], "give one of KEYFILE, KEY, --list, --remove NAME");
+    if ((a->what != NULL) + (a->remove != NULL) + a->list + (a->web != NULL) != 1)
+        return oct_command_misuse(argv[0],
+                                  "give one of KEYFILE, KEY, --list, --remove NAME, --web NAME");
+    if ((a->web != NULL) != (a->role != NULL))
+        return oct_command_misuse(argv[0], "--web NAME goes with --role look, operate or none");
     if (a->name && !a->what)
         return oct_command_misuse(argv[0], "--name goes with a key");
     return 0;
+}
+
+/* ---- browsers ---- */
+
+enum oct_err oct_web_link_print(const struct oct_config *config, const char *name,
+                                enum oct_web_role role, struct oct_error *err)
+{
+    static const char any[] = "0.0.0.0", any6[] = "[::]";
+    const char *endpoint = config->web.endpoint, *port = strrchr(endpoint, ':');
+    char link[OCT_WEB_TOKEN_BYTES], host[256] = "";
+    oct_config_string path;
+    enum oct_err code = oct_config_web_tokens(config, path, err);
+    if (code || (code = oct_web_link_add(path, name, role, link, err)))
+        return code;
+    const size_t n = port ? (size_t)(port - endpoint) : strlen(endpoint);
+    if ((n == strlen(any) && strncmp(endpoint, any, n) == 0) ||
+        (n == strlen(any6) && strncmp(endpoint, any6, n) == 0))
+        gethostname(host, sizeof(host) - 1);
+    else
+        snprintf(host, sizeof(host), "%.*s", (int)n, endpoint);
+    printf("%s://%s%s/#%s\n", config->web.certificate[0] ? "https" : "http", host, port ? port : "",
+           link);
+    explicit_bzero(link, sizeof(link));
+    return OCT_OK;
+}
+
+static int allow_web(const struct oct_config *config, const struct allowing *a, const char *command)
+{
+    const int role = oct_option_word(a->role, oct_web_role_names, OCT_WEB_N_ROLES);
+    struct oct_error err;
+    oct_config_string path;
+    enum oct_err code;
+    if (strcmp(a->role, "none") == 0) {
+        code = oct_config_web_tokens(config, path, &err);
+        code = code ? code : oct_web_name_remove(path, a->web, &err);
+        if (!code)
+            printf("%s is out\n", a->web);
+    } else if (role < 0) {
+        return oct_command_misuse(command, "--role is look, operate or none");
+    } else {
+        code = oct_web_link_print(config, a->web, (enum oct_web_role)role, &err);
+    }
+    return code ? oct_command_fail(command, &err) : 0;
 }
 
 static int allow(struct oct_config *config, int argc, char **argv)
@@ -255,6 +306,8 @@ static int allow(struct oct_config *config, int argc, char **argv)
     int status = read_options(&a, argc, argv);
     if (status)
         return status;
+    if (a.web)
+        return allow_web(config, &a, argv[0]);
     if (!a.folder[0])
         return oct_command_misuse(argv[0], "security.allowed is not set: --config FILE or --set "
                                            "security.allowed=FOLDER");
@@ -276,7 +329,7 @@ static int allow(struct oct_config *config, int argc, char **argv)
 const struct oct_command oct_command_allow = {
     .name = "allow",
     .usage = "KEYFILE|KEY",
-    .help = "lets a key into the daemon (security.allowed)",
+    .help = "lets a key into the daemon, or a browser into octweb",
     .options = options,
     .n_most = 1,
     .is_plain = oct_curve_is_key,

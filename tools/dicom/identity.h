@@ -18,10 +18,6 @@ struct oct_person_field {
 #define OCT_N_PERSON_FIELDS 9u
 extern const struct oct_person_field oct_person_fields[OCT_N_PERSON_FIELDS];
 
-/* Makes the folder octd/NAME of the state folder, if it is not there, for this user alone. path: of
- * OCT_CONFIG_STRING_BYTES. OCT_E_CONFIG: neither XDG_STATE_HOME nor HOME is set. */
-enum oct_err oct_state_folder(const char *name, char *path, struct oct_error *err);
-
 /* OCT_E_ARG: a field is none that DICOM takes; says which. */
 enum oct_err oct_person_check(const struct oct_export_person *person, struct oct_error *err);
 

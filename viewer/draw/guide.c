@@ -1,6 +1,6 @@
 /* The guide: the number beside the picture, its parts under the pointer, the lines between which
  * tissue should lie, and an arrow that says which way to move. */
-#include "viewer/draw/canvas.h"
+#include "viewer/draw/pen.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -48,14 +48,14 @@ static void draw_number(struct oct_draw *draw, struct oct_view_rect r, int numbe
 
 static int number_height(const struct oct_draw *draw)
 {
-    return draw->layout.text_px * 4;
+    return oct_draw_layout(draw)->text_px * 4;
 }
 
 int oct_draw_guide_height(const struct oct_draw *draw, const struct oct_view_model *model)
 {
     const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     return model->settings.guide && model->has_picture
-               ? 2 * line + number_height(draw) + 3 * draw->layout.margin
+               ? 2 * line + number_height(draw) + 3 * oct_draw_layout(draw)->margin
                : 0;
 }
 
@@ -80,9 +80,10 @@ static void draw_middle(struct oct_draw *draw, struct oct_view_rect r, int y, co
 void oct_draw_guide(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const bool has_number = oct_view_guide_has_number(model);
-    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL),
+              margin = oct_draw_layout(draw)->margin;
     const uint32_t rgb = has_number ? oct_draw_tone(tone_of(model->guide.number)) : RGB_DIM;
-    struct oct_view_rect r = draw->layout.guide;
+    struct oct_view_rect r = oct_draw_layout(draw)->guide;
     char words[64];
     if (!model->settings.guide || !model->has_picture)
         return;
@@ -102,9 +103,11 @@ void oct_draw_guide(struct oct_draw *draw, const struct oct_view_model *model)
 
 static void draw_dashes(struct oct_draw *draw, double share, uint32_t rgb)
 {
-    const struct oct_view_rect r = draw->layout.picture;
-    const int dash = draw->layout.text_px, thick = dash / 7 > 1 ? dash / 7 : 1;
-    const int y = (int)lround(draw->layout.place.y + share * draw->layout.place.h) - thick / 2;
+    const struct oct_view_rect r = oct_draw_layout(draw)->picture;
+    const int dash = oct_draw_layout(draw)->text_px, thick = dash / 7 > 1 ? dash / 7 : 1;
+    const int y =
+        (int)lround(oct_draw_layout(draw)->place.y + share * oct_draw_layout(draw)->place.h) -
+        thick / 2;
     for (int x = r.x; x < r.x + r.w; x += 2 * dash)
         oct_draw_fill(draw, (struct oct_view_rect){x, y, dash, thick}, rgb, 170);
 }
@@ -125,18 +128,22 @@ static void draw_move(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_guide *g = &model->guide;
     const bool up = g->move == OCT_GUIDE_CLOSER;
-    const struct oct_view_rect r = draw->layout.picture;
-    const int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_LARGE);
+    const struct oct_view_rect r = oct_draw_layout(draw)->picture;
+    const int margin = oct_draw_layout(draw)->margin,
+              line = oct_draw_line_height(draw, OCT_TEXT_LARGE);
     const double from = up ? 0 : g->measured.sight.bottom, to = up ? g->measured.sight.top : 1;
-    const int top = (int)fmax(draw->layout.place.y + from * draw->layout.place.h, r.y);
-    const int bottom = (int)fmin(draw->layout.place.y + to * draw->layout.place.h, r.y + r.h);
+    const int top =
+        (int)fmax(oct_draw_layout(draw)->place.y + from * oct_draw_layout(draw)->place.h, r.y);
+    const int bottom =
+        (int)fmin(oct_draw_layout(draw)->place.y + to * oct_draw_layout(draw)->place.h, r.y + r.h);
     char words[OCT_VIEW_GUIDE_TEXT_BYTES];
     oct_view_guide_move_text(model, words);
     const int room = bottom - top - line - 3 * margin;
-    const int h = room < 6 * draw->layout.text_px ? room : 6 * draw->layout.text_px;
+    const int h =
+        room < 6 * oct_draw_layout(draw)->text_px ? room : 6 * oct_draw_layout(draw)->text_px;
     const int w = oct_draw_text_width(draw, OCT_TEXT_LARGE, words), middle = r.x + r.w / 2;
     const int y = (top + bottom - h - margin - line) / 2;
-    if (h > draw->layout.text_px)
+    if (h > oct_draw_layout(draw)->text_px)
         draw_arrow(draw, (struct oct_view_rect){middle - h * 2 / 5, y, h * 4 / 5, h}, up, RGB_WARN);
     const struct oct_view_rect ground = {middle - w / 2 - margin, y + (h > 0 ? h + margin : 0),
                                          w + 2 * margin, line};
@@ -150,7 +157,7 @@ void oct_draw_guide_lines(struct oct_draw *draw, const struct oct_view_model *mo
     const uint32_t rgb = g->move == OCT_GUIDE_STAY ? RGB_GOOD : RGB_WARN;
     if (!oct_view_guide_leads(model))
         return;
-    oct_draw_clip(draw, &draw->layout.picture);
+    oct_draw_clip(draw, &oct_draw_layout(draw)->picture);
     draw_dashes(draw, g->upper, rgb);
     draw_dashes(draw, g->lower, rgb);
     if (g->move != OCT_GUIDE_STAY)
@@ -193,18 +200,21 @@ static unsigned list_parts(const struct oct_view_model *model,
 
 void oct_draw_guide_tip(struct oct_draw *draw, const struct oct_view_model *model)
 {
-    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL),
+              margin = oct_draw_layout(draw)->margin;
     struct tip_line lines[2 * OCT_GUIDE_N_PARTS + 1];
     int width = 0;
-    if (!model->guide.pointed || draw->layout.guide.w == 0 || !oct_view_guide_has_number(model))
+    if (!model->guide.pointed || oct_draw_layout(draw)->guide.w == 0 ||
+        !oct_view_guide_has_number(model))
         return;
     const unsigned n = list_parts(model, lines);
     for (unsigned i = 0; i < n; i++) {
         const int w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, lines[i].text);
         width = w > width ? w : width;
     }
-    const struct oct_view_rect r = {draw->layout.guide.x - width - 3 * margin, draw->layout.guide.y,
-                                    width + 2 * margin, (int)n * line + 2 * margin};
+    const struct oct_view_rect r = {oct_draw_layout(draw)->guide.x - width - 3 * margin,
+                                    oct_draw_layout(draw)->guide.y, width + 2 * margin,
+                                    (int)n * line + 2 * margin};
     oct_draw_fill(draw, r, RGB_BAR, 255);
     oct_draw_frame_of(draw, r, RGB_DIM);
     for (unsigned i = 0; i < n; i++)

@@ -1,0 +1,441 @@
+/* What is said to a browser, and what it asks for. */
+#include "web/server.h"
+
+#include "pipeline/base/clock.h"
+#include "pipeline/base/json_text.h"
+#include "pipeline/base/log.h"
+#include "web/recordings.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(OCT_WEB_BEFORE >= LWS_PRE, "lws writes before a message");
+
+#define MOST_UNSEEN 2u
+#define BSCAN_NS (28 * OCT_NS_PER_MS)
+#define OTHERS_NS (200 * OCT_NS_PER_MS)
+#define WHOLE_NS (200 * OCT_NS_PER_MS)
+/* A picture comes smaller where it takes so long to be drawn, better where it takes less. */
+#define SLOW_MS 180.0
+#define FAST_MS 70.0
+#define WORSE_NS (700 * OCT_NS_PER_MS)
+#define BETTER_NS (3 * OCT_NS_PER_S)
+
+struct oct_web_view *oct_web_browser_view(const struct oct_web *web,
+                                          const struct oct_web_browser *b)
+{
+    return b->playback ? b->playback->view : web->live;
+}
+
+/* ---- playback ---- */
+
+static void end_playback(struct oct_web *web, struct oct_web_browser *b)
+{
+    struct oct_web_playback *p = b->playback;
+    b->playback = NULL;
+    b->frozen = b->wants_whole = false;
+    b->state_sent = 0;
+    memset(b->sent, 0, sizeof(b->sent));
+    memset(b->waiting, 0, sizeof(b->waiting));
+    if (!p)
+        return;
+    oct_play_destroy(p->play);
+    oct_web_view_destroy(p->view);
+    oct_view_model_finish(&p->model);
+    free(p);
+    web->counts.n_playbacks--;
+}
+
+/* False: no room for another one. */
+static bool begin_playback(struct oct_web *web, struct oct_web_browser *b, const char *path)
+{
+    struct oct_error why = {.text = "out of memory"};
+    end_playback(web, b);
+    struct oct_web_playback *p =
+        web->counts.n_playbacks < OCT_WEB_MOST_PLAYBACKS ? calloc(1, sizeof(*p)) : NULL;
+    if (!p)
+        return false;
+    web->counts.n_playbacks++;
+    b->playback = p;
+    oct_view_model_init(&p->model, web->app->model.endpoint, web->config->pipeline.log);
+    p->model.settings.layers = false; /* until they are asked for: they are searched in all of it */
+    p->view = oct_web_view_create(&p->model, &web->app->model, web->encoder);
+    if (!p->view || oct_play_create(&p->play, web->config, oct_web_notify, web, &why)) {
+        oct_log(OCT_LOG_WARNING, "playback: %s", why.text);
+        end_playback(web, b);
+        return false;
+    }
+    oct_view_model_tick(&p->model, oct_clock_ns());
+    oct_view_playback_open(&p->model, path, 0, false);
+    return true;
+}
+
+void oct_web_browser_turn(struct oct_web *web, struct oct_web_browser *b, uint64_t now_ns)
+{
+    struct oct_web_playback *p = b->playback;
+    if (!p)
+        return;
+    oct_view_model_tick(&p->model, now_ns);
+    oct_play_turn(p->play, &p->model);
+    if (p->model.playback.active || p->model.playback.opens) {
+        oct_web_view_refresh(p->view);
+        return;
+    }
+    snprintf(b->refusal, sizeof(b->refusal), "%.255s", oct_play_refusal(p->play));
+    end_playback(web, b);
+}
+
+void oct_web_browser_end(struct oct_web *web, struct oct_web_browser *b)
+{
+    struct oct_web_browser **at = &web->browsers;
+    end_playback(web, b);
+    while (*at && *at != b)
+        at = &(*at)->next;
+    if (*at)
+        *at = b->next;
+}
+
+/* ---- what is said ---- */
+
+static bool send_bytes(struct oct_web *web, struct oct_web_browser *b, unsigned char *bytes,
+                       size_t n, enum lws_write_protocol how)
+{
+    web->counts.n_bytes += n;
+    return lws_write(b->wsi, bytes, n, how) >= 0;
+}
+
+/* Whether a key asks octweb for something, ever. */
+static bool is_here(enum oct_view_action action)
+{
+    return oct_web_right_of(false, action) != OCT_WEB_RIGHT_NONE ||
+           oct_web_right_of(true, action) != OCT_WEB_RIGHT_NONE;
+}
+
+static bool say_hello(struct oct_web *web, struct oct_web_browser *b)
+{
+    unsigned char buffer[LWS_PRE + 16384];
+    struct oct_json_text t;
+    char keys[128];
+    oct_json_begin(&t, (char *)buffer + LWS_PRE, sizeof(buffer) - LWS_PRE);
+    oct_json_raw(&t, "{\"hello\":{");
+    oct_json_member_string(&t, "name", b->name);
+    oct_json_member_string(&t, "role", oct_web_role_names[b->role]);
+    oct_json_key(&t, "help");
+    oct_json_raw(&t, "[");
+    for (size_t i = 0; i < oct_view_n_keys; i++) {
+        if (!oct_view_key_help(i, keys, sizeof(keys)))
+            continue;
+        oct_json_separate(&t);
+        oct_json_raw(&t, "[");
+        oct_json_string(&t, keys);
+        oct_json_separate(&t);
+        oct_json_string(&t, oct_view_keys[i].meaning);
+        oct_json_separate(&t);
+        oct_json_u64(&t, is_here(oct_view_keys[i].action));
+        oct_json_raw(&t, "]");
+    }
+    oct_json_raw(&t, "]}}");
+    return send_bytes(web, b, buffer + LWS_PRE, oct_json_end(&t), LWS_WRITE_TEXT);
+}
+
+static bool say_list(struct oct_web *web, struct oct_web_browser *b)
+{
+    struct oct_web_recording *list = malloc(OCT_WEB_MOST_RECORDINGS * sizeof(*list));
+    const size_t room = OCT_WEB_MOST_RECORDINGS * 640;
+    unsigned char *buffer = malloc(LWS_PRE + room);
+    struct oct_json_text t;
+    bool good = list && buffer;
+    if (good) {
+        const unsigned n = oct_web_recordings_list(web->config->record.directory, list);
+        oct_json_begin(&t, (char *)buffer + LWS_PRE, room);
+        oct_json_raw(&t, "{\"recordings\":[");
+        for (unsigned i = 0; i < n; i++) {
+            oct_json_separate(&t);
+            oct_json_raw(&t, "{");
+            oct_json_member_string(&t, "name", list[i].name);
+            oct_json_member_u64(&t, "bytes", list[i].bytes);
+            oct_json_member_u64(&t, "time_s", list[i].time_s);
+            oct_json_raw(&t, "}");
+        }
+        oct_json_raw(&t, "]}");
+        good = send_bytes(web, b, buffer + LWS_PRE, oct_json_end(&t), LWS_WRITE_TEXT);
+    }
+    free(buffer);
+    free(list);
+    return good;
+}
+
+static bool say_refused(struct oct_web *web, struct oct_web_browser *b)
+{
+    unsigned char buffer[LWS_PRE + 2048];
+    struct oct_json_text t;
+    oct_json_begin(&t, (char *)buffer + LWS_PRE, sizeof(buffer) - LWS_PRE);
+    oct_json_raw(&t, "{");
+    oct_json_member_string(&t, "refused", b->refusal);
+    oct_json_raw(&t, "}");
+    b->refusal[0] = '\0';
+    return send_bytes(web, b, buffer + LWS_PRE, oct_json_end(&t), LWS_WRITE_TEXT);
+}
+
+static unsigned n_unseen(const struct oct_web_browser *b, enum oct_web_kind kind)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
+        n += b->waiting[i].serial && b->waiting[i].kind == kind;
+    return n;
+}
+
+static bool has_state(const struct oct_web_view *view, const struct oct_web_browser *b,
+                      uint64_t now_ns)
+{
+    const uint32_t serial = oct_web_view_state_serial(view);
+    return serial && (serial != b->state_sent || now_ns - b->state_ns >= OCT_NS_PER_S);
+}
+
+static bool is_due(const struct oct_web *web, const struct oct_web_browser *b,
+                   enum oct_web_kind kind, uint64_t now_ns)
+{
+    const uint32_t serial = oct_web_view_serial(oct_web_browser_view(web, b), kind);
+    return serial && serial != b->sent[kind] && now_ns >= b->due_ns[kind] &&
+           !(kind == OCT_WEB_BSCAN && b->frozen) &&
+           n_unseen(b, kind) < (kind == OCT_WEB_BSCAN ? MOST_UNSEEN : 1);
+}
+
+static bool is_whole_due(const struct oct_web_view *view, const struct oct_web_browser *b,
+                         uint64_t now_ns)
+{
+    return b->wants_whole && now_ns >= b->whole_due_ns &&
+           oct_web_view_serial(view, OCT_WEB_BSCAN) != 0;
+}
+
+/* What waits too long before there is an answer is as slow as one that came late. */
+static void find_level(struct oct_web_browser *b, uint64_t now_ns)
+{
+    double ms = b->round_ms;
+    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
+        if (b->waiting[i].serial)
+            ms = fmax(ms, (double)(now_ns - b->waiting[i].sent_ns) / 1e6);
+    if (ms > SLOW_MS && b->level + 1 < OCT_WEB_N_LEVELS && now_ns > b->level_ns + WORSE_NS) {
+        b->level++;
+        b->level_ns = now_ns;
+    } else if (ms < FAST_MS && b->level > 0 && now_ns > b->level_ns + BETTER_NS) {
+        b->level--;
+        b->level_ns = now_ns;
+    } else if (ms >= FAST_MS && ms <= SLOW_MS) {
+        b->level_ns = now_ns;
+    }
+}
+
+static bool send_picture(struct oct_web *web, struct oct_web_browser *b, enum oct_web_kind kind,
+                         bool whole, uint64_t now_ns)
+{
+    struct oct_web_view *view = oct_web_browser_view(web, b);
+    find_level(b, now_ns);
+    const struct oct_web_message *m =
+        whole ? oct_web_view_whole(view) : oct_web_view_picture(view, kind, b->level);
+    if (!m)
+        return true;
+    const uint64_t interval_ns = kind == OCT_WEB_BSCAN ? BSCAN_NS : OTHERS_NS;
+    b->sent[kind] = m->serial;
+    b->due_ns[kind] = now_ns + interval_ns;
+    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
+        if (!b->waiting[i].serial) {
+            b->waiting[i].serial = m->serial;
+            b->waiting[i].kind = kind;
+            b->waiting[i].sent_ns = now_ns;
+            break;
+        }
+    web->counts.n_pictures++;
+    return send_bytes(web, b, m->bytes, m->n, LWS_WRITE_BINARY);
+}
+
+/* lws keeps what the system does not take of a message, and asks again when it has. */
+bool oct_web_browser_write(struct oct_web *web, struct oct_web_browser *b)
+{
+    struct oct_web_view *view = oct_web_browser_view(web, b);
+    const struct oct_web_message *state = oct_web_view_state(view);
+    const uint64_t now_ns = oct_clock_ns();
+    bool good = true;
+    if (b->says_hello) {
+        b->says_hello = false;
+        good = say_hello(web, b);
+    } else if (b->refusal[0]) {
+        good = say_refused(web, b);
+    } else if (b->wants_list) {
+        b->wants_list = false;
+        good = say_list(web, b);
+    } else if (has_state(view, b, now_ns)) {
+        b->state_sent = state->serial;
+        b->state_ns = now_ns;
+        good = send_bytes(web, b, state->bytes, state->n, LWS_WRITE_TEXT);
+    } else if (is_whole_due(view, b, now_ns)) {
+        b->wants_whole = false;
+        b->whole_due_ns = now_ns + WHOLE_NS;
+        good = send_picture(web, b, OCT_WEB_BSCAN, true, now_ns);
+    } else {
+        for (unsigned kind = 0; kind < OCT_WEB_N_KINDS; kind++)
+            if (is_due(web, b, (enum oct_web_kind)kind, now_ns)) {
+                good = send_picture(web, b, (enum oct_web_kind)kind, false, now_ns);
+                break;
+            }
+    }
+    if (good)
+        oct_web_browser_wake(web, b);
+    return good;
+}
+
+void oct_web_browser_wake(struct oct_web *web, struct oct_web_browser *b)
+{
+    const struct oct_web_view *view = oct_web_browser_view(web, b);
+    const uint64_t now_ns = oct_clock_ns();
+    bool has = b->says_hello || b->refusal[0] || b->wants_list || has_state(view, b, now_ns) ||
+               is_whole_due(view, b, now_ns);
+    for (unsigned kind = 0; kind < OCT_WEB_N_KINDS; kind++)
+        has |= is_due(web, b, (enum oct_web_kind)kind, now_ns);
+    if (has)
+        lws_callback_on_writable(b->wsi);
+}
+
+/* ---- what it asks for ---- */
+
+static void hear_seen(struct oct_web_browser *b, double serial)
+{
+    const uint64_t now_ns = oct_clock_ns();
+    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
+        if (b->waiting[i].serial && (double)b->waiting[i].serial == serial) {
+            const double ms = (double)(now_ns - b->waiting[i].sent_ns) / 1e6;
+            b->round_ms += 0.2 * (ms - b->round_ms);
+            b->waiting[i].serial = 0;
+            find_level(b, now_ns);
+            return;
+        }
+}
+
+static enum oct_view_action action_of(const char *key)
+{
+    for (size_t i = 0; i < oct_view_n_keys; i++) {
+        const size_t n = strlen(key);
+        for (const char *at = oct_view_keys[i].keys; n && at; at = strchr(at, ' ')) {
+            at += *at == ' ';
+            if (strncmp(at, key, n) == 0 && (at[n] == ' ' || at[n] == '\0'))
+                return oct_view_keys[i].action;
+        }
+    }
+    return OCT_ACTION_NOTHING;
+}
+
+static bool may(struct oct_web *web, struct oct_web_browser *b, enum oct_web_right right)
+{
+    if (right == OCT_WEB_RIGHT_ALL ||
+        (right == OCT_WEB_RIGHT_OPERATE && b->role == OCT_WEB_OPERATE)) {
+        web->counts.n_actions++;
+        return true;
+    }
+    if (right == OCT_WEB_RIGHT_OPERATE) {
+        snprintf(b->refusal, sizeof(b->refusal), "%s may only look", b->name);
+        web->counts.refused_role++;
+    }
+    return false;
+}
+
+static void hear_key(struct oct_web *web, struct oct_web_browser *b, const char *key)
+{
+    struct oct_view_model *model = oct_web_view_model(oct_web_browser_view(web, b));
+    const enum oct_view_action action = action_of(key);
+    if (action == OCT_ACTION_PSEUDONYM ||
+        !may(web, b, oct_web_right_of(model->playback.active, action)))
+        return; /* what is typed is typed in the browser */
+    if (action == OCT_ACTION_LEAVE)
+        oct_view_patient_cancel(model);
+    else
+        oct_view_model_apply(model, action, 1);
+}
+
+static void hear_pseudonym(struct oct_web *web, struct oct_web_browser *b, const char *text)
+{
+    struct oct_view_model *model = oct_web_view_model(oct_web_browser_view(web, b));
+    if (!oct_view_letters_are(text) || !may(web, b, OCT_WEB_RIGHT_OPERATE))
+        return;
+    oct_view_model_apply(model, OCT_ACTION_PSEUDONYM, 1);
+    if (!model->typing)
+        return;
+    if (text[0])
+        oct_view_model_type(model, text);
+    else
+        oct_view_model_rub_out(model); /* all of it, at first */
+    oct_view_model_end_typing(model, true);
+}
+
+static bool hear_open(struct oct_web *web, struct oct_web_browser *b, const char *name)
+{
+    char path[OCT_CONFIG_STRING_BYTES + NAME_MAX + 2];
+    if (!oct_web_recordings_has(web->config->record.directory, name))
+        return false;
+    snprintf(path, sizeof(path), "%s/%s", web->config->record.directory, name);
+    if (!begin_playback(web, b, path))
+        snprintf(b->refusal, sizeof(b->refusal), "others play as many recordings as octweb can");
+    return true;
+}
+
+static double number_of(const cJSON *message, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(message, name);
+    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}
+
+static const char *text_of(const cJSON *message, const char *name)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(message, name));
+}
+
+static bool hear_message(struct oct_web *web, struct oct_web_browser *b, const cJSON *message)
+{
+    const double seen = number_of(message, "seen"), go = number_of(message, "go");
+    const double line = number_of(message, "line");
+    const char *key = text_of(message, "key"), *pseudonym = text_of(message, "pseudonym");
+    const char *open = text_of(message, "open");
+    const cJSON *freeze = cJSON_GetObjectItemCaseSensitive(message, "freeze");
+    if (seen > 0)
+        hear_seen(b, seen);
+    else if (cJSON_IsBool(freeze))
+        b->frozen = b->wants_whole = cJSON_IsTrue(freeze);
+    else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "whole")))
+        b->wants_whole = true;
+    else if (key)
+        hear_key(web, b, key);
+    else if (pseudonym)
+        hear_pseudonym(web, b, pseudonym);
+    else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "list")))
+        b->wants_list = true;
+    else if (open)
+        return hear_open(web, b, open);
+    else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "live")))
+        end_playback(web, b);
+    else if (b->playback && isfinite(go))
+        oct_view_playback_go(&b->playback->model, go);
+    else if (b->playback && isfinite(line))
+        oct_view_playback_slice_at(&b->playback->model, line);
+    else /* of a recording that ended meanwhile */
+        return isfinite(go) || isfinite(line);
+    return true;
+}
+
+bool oct_web_browser_hear(struct oct_web *web, struct oct_web_browser *b, const char *text,
+                          size_t n)
+{
+    const uint64_t now_ns = oct_clock_ns();
+    if (now_ns - b->second_ns > OCT_NS_PER_S) {
+        b->second_ns = now_ns;
+        b->n_messages = 0;
+    }
+    cJSON *message = ++b->n_messages <= OCT_WEB_MOST_RATE ? cJSON_ParseWithLength(text, n) : NULL;
+    const bool good = cJSON_IsObject(message) && hear_message(web, b, message);
+    cJSON_Delete(message);
+    web->counts.refused_message += !good;
+    if (good)
+        oct_web_browser_wake(web, b);
+    return good;
+}

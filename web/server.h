@@ -1,0 +1,117 @@
+/* Browsers: pages, links that become cookies, and the WebSocket that a page speaks by
+ * (libwebsockets). One thread, lws', owns all of it; web/server.c has the requests, web/browser.c
+ * what is said to a browser and what it asks for.
+ *
+ * Everything that comes is untrusted. A browser has a cookie by which the file of tokens knows it,
+ * and calls this machine by a name that is its own; a WebSocket comes from a page of the same
+ * origin. There are OCT_WEB_MOST_CONNECTIONS at most, of which OCT_WEB_MOST_BROWSERS are
+ * WebSockets, each with OCT_WEB_MOST_RX bytes a message and OCT_WEB_MOST_RATE messages a second.
+ * What is sent to a browser waits for it alone: two pictures, and the newest of all else. */
+#ifndef OCT_WEB_SERVER_H
+#define OCT_WEB_SERVER_H
+
+#include "config/config.h"
+#include "pipeline/net/web_access.h"
+#include "viewer/app.h"
+#include "web/view.h"
+
+#include <libwebsockets.h>
+
+#define OCT_WEB_MOST_CONNECTIONS 96u
+#define OCT_WEB_MOST_BROWSERS 32u
+#define OCT_WEB_MOST_PLAYBACKS 4u
+#define OCT_WEB_MOST_RX 1024u
+#define OCT_WEB_MOST_RATE 200u
+
+/* What is counted, for /metrics. */
+struct oct_web_counts {
+    unsigned n_connections, n_browsers, n_playbacks;
+    uint64_t n_pictures, n_bytes, n_encoded, n_actions;
+    uint64_t refused_connections, refused_host, refused_token, refused_message, refused_role;
+};
+
+/* A recording that one browser plays. */
+struct oct_web_playback {
+    struct oct_view_model model;
+    struct oct_play *play;
+    struct oct_web_view *view;
+};
+
+struct oct_web_browser;
+
+struct oct_web {
+    const struct oct_config *config;
+    oct_config_string tokens_path;
+    bool tls;
+    int port;
+    struct lws_context *context;
+    lws_sorted_usec_list_t tick, turn;
+    bool turn_waits;
+    uint64_t turned_ns;
+    struct oct_view_app *app;
+    struct oct_web_encoder *encoder;
+    struct oct_web_view *live;
+    struct oct_web_tokens tokens;
+    struct timespec tokens_at; /* the file's time of change, when it was read */
+    uint64_t tokens_due_ns, logins_ns;
+    unsigned n_logins; /* tried in the second that began then */
+    struct oct_web_counts counts;
+    struct oct_web_browser *browsers; /* a list */
+    bool ends;
+    bool (*is_over)(void);
+};
+
+/* Listens; OCT_E_CONFIG says what is to be set, OCT_E_IO what is in use. */
+enum oct_err oct_web_listen(struct oct_web *web, struct oct_error *err);
+
+/* Serves until is_over says so. */
+void oct_web_serve(struct oct_web *web);
+void oct_web_close(struct oct_web *web);
+
+/* Any thread: something came. */
+void oct_web_notify(void *web);
+
+/* ---- a browser ---- */
+
+#define OCT_WEB_MOST_WAITING 8u
+
+struct oct_web_browser {
+    struct oct_web_browser *next;
+    struct lws *wsi;
+    char name[OCT_WEB_NAME_BYTES];
+    char sum[OCT_WEB_TOKEN_BYTES]; /* of its session */
+    enum oct_web_role role;
+    struct oct_web_playback *playback; /* NULL: it looks at live pictures; owned */
+    uint32_t state_sent, sent[OCT_WEB_N_KINDS];
+    struct {
+        uint32_t serial; /* 0: free */
+        enum oct_web_kind kind;
+        uint64_t sent_ns;
+    } waiting[OCT_WEB_MOST_WAITING]; /* pictures that it did not say it has drawn */
+    unsigned level;
+    double round_ms;
+    uint64_t level_ns, due_ns[OCT_WEB_N_KINDS], whole_due_ns;
+    uint64_t state_ns; /* when the state was sent: once a second, as a sign of life */
+    bool says_hello, frozen, wants_whole, wants_list;
+    char refusal[256]; /* to be said; "": nothing is */
+    uint64_t second_ns;
+    unsigned n_messages; /* in the second that began then */
+};
+
+/* Greets, or sends what is newest. False: the connection is to end. */
+bool oct_web_browser_write(struct oct_web *web, struct oct_web_browser *b);
+/* Takes a whole message. False: it is none, and the connection is to end. */
+bool oct_web_browser_hear(struct oct_web *web, struct oct_web_browser *b, const char *text,
+                          size_t n);
+void oct_web_browser_end(struct oct_web *web, struct oct_web_browser *b);
+/* Asks lws for a turn where there is something to send. */
+void oct_web_browser_wake(struct oct_web *web, struct oct_web_browser *b);
+
+/* A turn of the recording that it plays, if it does. */
+void oct_web_browser_turn(struct oct_web *web, struct oct_web_browser *b, uint64_t now_ns);
+
+/* The view that it looks at. */
+struct oct_web_view *oct_web_browser_view(const struct oct_web *web,
+                                          const struct oct_web_browser *b);
+
+#endif
