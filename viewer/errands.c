@@ -76,7 +76,7 @@ static void begin_export(struct oct_view_errands *errands, struct oct_view_model
         oct_view_export_take(model, NULL, 0, why);
         return;
     }
-    if (e->has_archive) /* a report of the exam goes with it: octctl report, then archive send */
+    if (e->has_archive)
         BEGIN(errands, OCT_ERRAND_EXPORT, MOST_EXPORT_S, "archive", "send", e->path, "--identity",
               identity, "--json");
     else
@@ -101,6 +101,13 @@ static void begin_due(struct oct_view_errands *errands, struct oct_view_model *m
     }
     if (model->exported.state == OCT_EXPORT_DUE && !e[OCT_ERRAND_EXPORT].runs)
         begin_export(errands, model);
+    struct oct_view_report_page *r = &model->report_page;
+    if (r->is_due && !e[OCT_ERRAND_REPORT].runs) {
+        r->is_due = false;
+        BEGIN(errands, OCT_ERRAND_REPORT, MOST_EXPORT_S, "report", r->path, r->written,
+              "--identity", model->exported.is_real ? "real" : "masked", "--json");
+        r->runs = e[OCT_ERRAND_REPORT].runs;
+    }
     if (!e[OCT_ERRAND_STATUS].runs && oct_view_export_wants_status(model))
         BEGIN(errands, OCT_ERRAND_STATUS, MORE_S, "archive", "status", "--json");
 }
@@ -137,6 +144,9 @@ static void take(struct oct_view_errands *errands, struct oct_view_model *model,
         break;
     case OCT_ERRAND_EXPORT:
         oct_view_export_take(model, json, e->n_bytes, e->why);
+        break;
+    case OCT_ERRAND_REPORT:
+        oct_view_report_page_take(model, json, e->why);
         break;
     default:
         oct_view_export_take_status(model, json, e->n_bytes);

@@ -14,6 +14,7 @@ enum oct_view_errand_of {
     OCT_ERRAND_NAME,
     OCT_ERRAND_EXPORT,
     OCT_ERRAND_STATUS, /* of the queue */
+    OCT_ERRAND_REPORT,
     OCT_N_ERRANDS
 };
 

@@ -249,6 +249,11 @@ def a_file_beside_the_recording():
         path, = glob.glob(desk.records + "/*.dcm")
         made = open(path, "rb").read()
         assert not pydicom.dcmread(path).PatientName
+        desk.tap("Report", BUTTONS)
+        desk.until(lambda: glob.glob(desk.records + "/*-report.pdf"), "the report")
+        page = subprocess.run(["pdftotext", path[:-4] + "-report.pdf", "-"], capture_output=True,
+                              check=True).stdout.decode()
+        assert "Not for diagnosis" in page and "right eye" in page, page
         desk.keys("ctrl+x")
         time.sleep(1)
         assert open(path, "rb").read() == made and len(glob.glob(desk.records + "/*.dcm")) == 1
@@ -277,6 +282,7 @@ def an_archive_that_is_away():
     try:
         desk.live("--operator")
         desk.set(record__pseudonym="P-1", record__eye="OD")
+        desk.sees("P-1", HEADER)  # else it asks whether to record without
         desk.record()
         desk.tap("Export", BUTTONS)
         desk.sees("queued for the archive, masked", HEADER)

@@ -394,6 +394,32 @@ TEST(an_export_from_the_press_to_the_archive)
     oct_view_model_finish(&k.model);
 }
 
+TEST(a_page_of_a_recording)
+{
+    static struct desk k;
+    struct oct_view_report_page *r = &k.model.report_page;
+    desk_init(&k, "P-7");
+    act(&k, OCT_ACTION_REPORT); /* live: of nothing */
+    assert_false(r->is_due);
+    play(&k, "/r.d/eye.h5");
+    act(&k, OCT_ACTION_REPORT);
+    assert_true(r->is_due);
+    assert_string_equal(r->path, "/r.d/eye.h5");
+    assert_string_equal(r->written, "/r.d/eye-report.pdf");
+    r->is_due = false;
+    r->runs = true;
+    play(&k, "/r.d/other.h5");
+    act(&k, OCT_ACTION_REPORT); /* one at a time */
+    assert_false(r->is_due);
+    oct_view_report_page_take(&k.model, "{}", NULL);
+    assert_string_equal(k.model.message, "report, masked: eye-report.pdf");
+    act(&k, OCT_ACTION_REPORT);
+    assert_string_equal(r->written, "/r.d/other-report.pdf");
+    oct_view_report_page_take(&k.model, NULL, "/r.d/other-report.pdf: it is there already");
+    assert_string_equal(k.model.message, "no report: other-report.pdf: it is there already");
+    oct_view_model_finish(&k.model);
+}
+
 TEST(a_file_where_there_is_no_archive)
 {
     static struct desk k;

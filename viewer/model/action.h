@@ -18,6 +18,7 @@ enum oct_view_action {
     OCT_ACTION_KEEP,        /* playback: the recording is good */
     OCT_ACTION_REPEAT,      /* playback: it is to be made again; nothing is deleted */
     OCT_ACTION_EXPORT,      /* playback: to the archive, or as DICOM beside the recording */
+    OCT_ACTION_REPORT,      /* playback: a page of it, beside the recording */
     OCT_ACTION_EXAMS,       /* playback: the folder's recordings by patient */
     OCT_ACTION_FREEZE,      /* in playback: play, pause */
     OCT_ACTION_AVERAGE,     /* or each B-scan */

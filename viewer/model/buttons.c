@@ -61,6 +61,7 @@ static const struct row {
     {PLACE_FIRST_OF_PROFILE, OCT_ACTION_LEVEL_DOWN, "Brighter", NULL, PICTURE, OPERATOR},
     {PLACE_SECOND_OF_PROFILE, OCT_ACTION_LEVEL_UP, "Darker", NULL, PICTURE, OPERATOR},
     {PLACE_FIRST_OF_PROFILE, OCT_ACTION_LAYOUT, "Layout", NULL, PICTURE & ~IN(PLAYBACK), LAB},
+    {PLACE_FIRST_OF_PROFILE, OCT_ACTION_REPORT, "Report", NULL, IN(PLAYBACK), LAB},
     {PLACE_SECOND_OF_PROFILE, OCT_ACTION_MEASURE, "Measure", NULL, PICTURE, LAB},
     {PLACE_SNAPSHOT, OCT_ACTION_SNAPSHOT, "Snapshot", NULL, PICTURE & ~IN(PLAYBACK), BOTH},
     {PLACE_SNAPSHOT, OCT_ACTION_SNAPSHOT_PLAIN, "Save PNG", NULL, IN(PLAYBACK), BOTH},
@@ -130,6 +131,8 @@ static bool is_of_use(const struct oct_view_model *model, enum oct_view_action a
         return !model->playback.active || (model->daemon.reachable && model->daemon.record.active);
     case OCT_ACTION_SAVE_LAST:
         return model->daemon.last.bscans_most > 0 && model->daemon.last.length_s >= 0.5;
+    case OCT_ACTION_REPORT:
+        return !model->playback.file.what[0] && !model->report_page.runs;
     case OCT_ACTION_EXPORT:
         return !model->playback.file.what[0] && !oct_view_export_runs(model);
     case OCT_ACTION_PLAYBACK:

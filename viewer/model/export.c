@@ -50,6 +50,47 @@ void oct_view_export_begin(struct oct_view_model *model)
     }
 }
 
+/* "/folder/file: why" without the folder. */
+static const char *without_folder(const char *why)
+{
+    const char *slash = why, *colon = strstr(why, ": ");
+    for (const char *at = why; why[0] == '/' && colon && at < colon; at++)
+        slash = *at == '/' ? at + 1 : slash;
+    return slash;
+}
+
+/* ---- a page of it ---- */
+
+void oct_view_report_page_begin(struct oct_view_model *model)
+{
+    struct oct_view_report_page *r = &model->report_page;
+    const struct oct_view_file *file = &model->playback.file;
+    const char *dot = strrchr(file->name, '.');
+    const size_t n = strlen(file->path) - (dot ? strlen(dot) : 0);
+    if (file->what[0]) {
+        oct_view_model_say(model, "%s is no recording: there is no report of it", file->name);
+    } else if (r->is_due || r->runs) {
+        oct_view_model_say(model, "a report is being made already");
+    } else {
+        r->is_due = true;
+        snprintf(r->path, sizeof(r->path), "%s", file->path);
+        snprintf(r->written, sizeof(r->written), "%.*s-report.pdf", (int)n, file->path);
+        oct_view_model_say(model, "the report is being made, %s", identity_words(&model->exported));
+    }
+}
+
+void oct_view_report_page_take(struct oct_view_model *model, const char *json, const char *why)
+{
+    struct oct_view_report_page *r = &model->report_page;
+    const char *slash = strrchr(r->written, '/');
+    r->runs = false;
+    if (json)
+        oct_view_model_say(model, "report, %s: %s", identity_words(&model->exported),
+                           slash ? slash + 1 : r->written);
+    else
+        oct_view_model_say(model, "no report: %s", without_folder(why));
+}
+
 /* ---- what octctl says ---- */
 
 /* Takes what is said of an instance: archive send says the same as archive status. */
@@ -65,15 +106,6 @@ static void take_instance(struct oct_view_model *model, const cJSON *instance)
     e->look_ns = model->now_ns + LOOK_NS;
     if (!waits && !is_of_playback(model))
         oct_view_model_say(model, "archived, %s: %s says so", identity_words(e), e->archive);
-}
-
-/* "/folder/file: why" without the folder. */
-static const char *without_folder(const char *why)
-{
-    const char *slash = why, *colon = strstr(why, ": ");
-    for (const char *at = why; why[0] == '/' && colon && at < colon; at++)
-        slash = *at == '/' ? at + 1 : slash;
-    return slash;
 }
 
 void oct_view_export_take(struct oct_view_model *model, const char *json, size_t n_bytes,

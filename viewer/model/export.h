@@ -35,7 +35,19 @@ struct oct_view_export {
     bool is_noted;                     /* the user took note of the failure */
 };
 
+/* A page of a recording (octctl report). Zeroed none was asked for. */
+struct oct_view_report_page {
+    bool is_due, runs;              /* octctl is to be asked for it; it is asked */
+    char path[OCT_VIEW_PATH_BYTES]; /* of the recording */
+    char written[OCT_VIEW_PATH_BYTES];
+};
+
 struct oct_view_model;
+
+/* Makes a page of the recording in playback, beside it, or says why not; what octctl printed then,
+ * or (json NULL) why there is none. */
+void oct_view_report_page_begin(struct oct_view_model *model);
+void oct_view_report_page_take(struct oct_view_model *model, const char *json, const char *why);
 
 /* Exports the recording in playback, unless it is under way, or says why it cannot. */
 void oct_view_export_begin(struct oct_view_model *model);

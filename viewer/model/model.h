@@ -148,6 +148,7 @@ struct oct_view_model {
     struct oct_view_worklist worklist; /* owned */
     bool hides_names; /* a picture of the window is being taken: nobody's name is in it */
     struct oct_view_export exported;
+    struct oct_view_report_page report_page;
     struct oct_view_exams exams; /* owned */
     struct oct_view_save_last save_last;
     struct oct_view_offer offer;

@@ -317,7 +317,7 @@ static bool is_of_recordings(enum oct_view_action action)
 {
     return action == OCT_ACTION_KEEP || action == OCT_ACTION_REPEAT ||
            action == OCT_ACTION_FILE_BEFORE || action == OCT_ACTION_FILE_AFTER ||
-           action == OCT_ACTION_EXPORT || action == OCT_ACTION_EXAMS;
+           action == OCT_ACTION_EXPORT || action == OCT_ACTION_EXAMS || action == OCT_ACTION_REPORT;
 }
 
 bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action action,
@@ -349,6 +349,9 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
         return true;
     case OCT_ACTION_EXPORT:
         oct_view_export_begin(model);
+        return true;
+    case OCT_ACTION_REPORT:
+        oct_view_report_page_begin(model);
         return true;
     case OCT_ACTION_EXAMS:
         if (p->follow.is_on) /* a comparison ends first */
