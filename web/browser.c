@@ -4,6 +4,7 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/base/json_text.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/utf8.h"
 #include "web/recordings.h"
 
 #include <cjson/cJSON.h>
@@ -42,6 +43,8 @@ static void end_playback(struct oct_web *web, struct oct_web_browser *b)
     memset(b->waiting, 0, sizeof(b->waiting));
     if (!p)
         return;
+    if (p->play) /* a label that was just given is written */
+        oct_play_turn(p->play, &p->model);
     oct_play_destroy(p->play);
     oct_web_view_destroy(p->view);
     oct_view_model_finish(&p->model);
@@ -103,6 +106,11 @@ void oct_web_browser_end(struct oct_web *web, struct oct_web_browser *b)
 static bool send_bytes(struct oct_web *web, struct oct_web_browser *b, unsigned char *bytes,
                        size_t n, enum lws_write_protocol how)
 {
+    /* Names of files may be no UTF-8, and a browser leaves for a text that is none. */
+    if (how == LWS_WRITE_TEXT) {
+        oct_utf8_repair((char *)bytes);
+        n = strlen((char *)bytes);
+    }
     web->counts.n_bytes += n;
     return lws_write(b->wsi, bytes, n, how) >= 0;
 }
@@ -234,13 +242,13 @@ static bool send_picture(struct oct_web *web, struct oct_web_browser *b, enum oc
 {
     struct oct_web_view *view = oct_web_browser_view(web, b);
     find_level(b, now_ns);
+    const uint64_t interval_ns = kind == OCT_WEB_BSCAN ? BSCAN_NS : OTHERS_NS;
+    b->due_ns[kind] = now_ns + interval_ns; /* of one that cannot be made, too */
     const struct oct_web_message *m =
         whole ? oct_web_view_whole(view) : oct_web_view_picture(view, kind, b->level);
     if (!m)
         return true;
-    const uint64_t interval_ns = kind == OCT_WEB_BSCAN ? BSCAN_NS : OTHERS_NS;
     b->sent[kind] = m->serial;
-    b->due_ns[kind] = now_ns + interval_ns;
     for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
         if (!b->waiting[i].serial) {
             b->waiting[i].serial = m->serial;
@@ -354,11 +362,19 @@ static void hear_key(struct oct_web *web, struct oct_web_browser *b, const char 
         oct_view_model_apply(model, action, 1);
 }
 
-static void hear_pseudonym(struct oct_web *web, struct oct_web_browser *b, const char *text)
+/* of, was: the recording ("": live) and the pseudonym that the browser showed when typing began. */
+static void hear_pseudonym(struct oct_web *web, struct oct_web_browser *b, const char *text,
+                           const char *of, const char *was)
 {
     struct oct_view_model *model = oct_web_view_model(oct_web_browser_view(web, b));
+    const char *is_of = model->playback.active ? model->playback.file.name : "";
     if (!oct_view_letters_are(text) || !may(web, b, OCT_WEB_RIGHT_OPERATE))
         return;
+    if (!of || !was || strcmp(of, is_of) != 0 ||
+        strcmp(was, oct_view_patient_pseudonym(model)) != 0) {
+        snprintf(b->refusal, sizeof(b->refusal), "not taken over: it was typed for another one");
+        return;
+    }
     oct_view_model_apply(model, OCT_ACTION_PSEUDONYM, 1);
     if (!model->typing)
         return;
@@ -400,14 +416,17 @@ static bool hear_message(struct oct_web *web, struct oct_web_browser *b, const c
     const cJSON *freeze = cJSON_GetObjectItemCaseSensitive(message, "freeze");
     if (seen > 0)
         hear_seen(b, seen);
-    else if (cJSON_IsBool(freeze))
-        b->frozen = b->wants_whole = cJSON_IsTrue(freeze);
-    else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "whole")))
+    else if (cJSON_IsBool(freeze)) {
+        b->frozen = cJSON_IsTrue(freeze);
+        /* One that was frozen before it came again keeps its own picture. */
+        b->wants_whole =
+            b->frozen && !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(message, "whole"));
+    } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "whole")))
         b->wants_whole = true;
     else if (key)
         hear_key(web, b, key);
     else if (pseudonym)
-        hear_pseudonym(web, b, pseudonym);
+        hear_pseudonym(web, b, pseudonym, text_of(message, "of"), text_of(message, "was"));
     else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "list")))
         b->wants_list = true;
     else if (open)

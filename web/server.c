@@ -109,11 +109,20 @@ static void read_tokens(struct oct_web *web, uint64_t now_ns)
         return;
     web->tokens_due_ns = now_ns + TOKENS_NS;
     if (stat(web->tokens_path, &s) != 0)
-        s.st_mtim = (struct timespec){0, 1};
-    if (memcmp(&s.st_mtim, &web->tokens_at, sizeof(s.st_mtim)) != 0) {
+        s = (struct stat){.st_mtim = {0, 1}};
+    /* Each change is another file: two within a tick of the clock differ by their numbers. */
+    if (memcmp(&s.st_mtim, &web->tokens_at, sizeof(s.st_mtim)) != 0 ||
+        s.st_ino != web->tokens_inode) {
         web->tokens_at = s.st_mtim;
-        if (oct_web_tokens_read(&web->tokens, web->tokens_path, &why))
-            oct_log(OCT_LOG_ERROR, "%s; nobody is let in", why.text);
+        web->tokens_inode = s.st_ino;
+        if (oct_web_tokens_read(&web->tokens, web->tokens_path, &why)) {
+            web->tokens_at = (struct timespec){0, 0}; /* it is tried again */
+            if (strcmp(why.text, web->tokens_why) != 0)
+                oct_log(OCT_LOG_ERROR, "%s; nobody is let in", why.text);
+            snprintf(web->tokens_why, sizeof(web->tokens_why), "%s", why.text);
+        } else {
+            web->tokens_why[0] = '\0';
+        }
     }
     for (struct oct_web_browser *b = web->browsers; b; b = b->next) {
         bool is_in = false;

@@ -52,7 +52,9 @@ struct oct_web {
     struct oct_web_encoder *encoder;
     struct oct_web_view *live;
     struct oct_web_tokens tokens;
-    struct timespec tokens_at; /* the file's time of change, when it was read */
+    struct timespec tokens_at;             /* the file's time of change, when it was read */
+    ino_t tokens_inode;                    /* and its number */
+    char tokens_why[OCT_ERROR_TEXT_BYTES]; /* why it could not be read; "": it could */
     uint64_t tokens_due_ns, logins_ns;
     unsigned n_logins; /* tried in the second that began then */
     struct oct_web_counts counts;

@@ -205,6 +205,8 @@ static void look(struct oct_web_view *view, enum oct_web_kind kind)
         add_beside(view, &t, kind);
     oct_json_raw(&t, "}");
     s->n = oct_json_end(&t);
+    if (s->n == 0) /* they have no room: the picture comes without */
+        s->n = (size_t)snprintf(s->lists, LISTS_BYTES, "{}");
     const uint32_t sum = oct_crc32c(s->lists, s->n);
     if (s->serial == 0 || s->of != of || s->what != what || s->sum != sum)
         s->serial = ++view->newest ? view->newest : ++view->newest;
@@ -348,8 +350,6 @@ enum oct_web_right oct_web_right_of(bool plays, enum oct_view_action action)
     case OCT_ACTION_FREEZE:
     case OCT_ACTION_OLDER:
     case OCT_ACTION_NEWER:
-    case OCT_ACTION_FILE_BEFORE:
-    case OCT_ACTION_FILE_AFTER:
     case OCT_ACTION_CURSOR_LEFT:
     case OCT_ACTION_CURSOR_RIGHT:
         return plays ? OCT_WEB_RIGHT_ALL : OCT_WEB_RIGHT_NONE;

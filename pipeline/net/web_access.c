@@ -199,8 +199,10 @@ enum oct_err oct_web_link_add(const char *path, const char *name, enum oct_web_r
                         name, OCT_WEB_NAME_BYTES - 1);
     snprintf(made.name, sizeof(made.name), "%s", name);
     enum oct_err code = begin(&tokens, path, &lock, err);
-    for (unsigned i = 0; i < tokens.n && !code; i++)
-        if (tokens.token[i].until_s > now_s)
+    /* Who gets another role has that one alone. */
+    for (unsigned i = 0; !code && i < tokens.n; i++)
+        if (tokens.token[i].until_s > now_s &&
+            (tokens.token[i].role == role || strcmp(tokens.token[i].name, name) != 0))
             tokens.token[n++] = tokens.token[i];
     if (!code && n == OCT_WEB_MOST_TOKENS)
         code = oct_fail(err, OCT_E_STATE, "%s: it has %u links and sessions, as many as it takes",
@@ -240,7 +242,7 @@ enum oct_err oct_web_name_remove(const char *path, const char *name, struct oct_
     unsigned n = 0;
     int lock;
     enum oct_err code = begin(&tokens, path, &lock, err);
-    for (unsigned i = 0; i < tokens.n && !code; i++)
+    for (unsigned i = 0; !code && i < tokens.n; i++)
         if (strcmp(tokens.token[i].name, name) != 0)
             tokens.token[n++] = tokens.token[i];
     if (!code && n == tokens.n)

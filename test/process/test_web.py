@@ -280,6 +280,24 @@ def roles():
         assert "look" in looker.next(lambda m: "refused" in m)["refused"]
     assert web.metric("refused_role_total") >= 4 and web.metric("actions_total") == before
     looker.close()
+    wrong = Looker(web.cookie("other", "operate"))
+    for whom in dict(), dict(of="", was="P-9"), dict(of="a.h5", was=""):
+        wrong.say(pseudonym="P1", **whom)
+        assert "typed for another" in wrong.next(lambda m: "refused" in m)["refused"]
+    wrong.close()
+
+
+@case
+def another_role():
+    """another role for a name takes the one before away"""
+    looker = Looker(web.cookie("anna", "operate"))
+    looker.picture()
+    cookie = web.cookie("anna", "look")
+    assert looker.ends(PATIENCE_S) is not None
+    again = Looker(cookie)
+    again.say(key="R")
+    assert "look" in again.next(lambda m: "refused" in m)["refused"]
+    again.close()
 
 
 @case

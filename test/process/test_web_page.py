@@ -42,7 +42,7 @@ eye = Eye()
 def page(size, role="operate"):
     c = Chromium(*size, touch=size[0] < 500)
     c.size = size
-    c.go(eye.web.link("doctor", role))
+    c.go(eye.web.link("doctor-" + role, role))
     eye.keep_camera()
     c.until("window.octweb && octweb.drawn.length > 3 && octweb.state !== null", "a picture")
     return c

@@ -161,13 +161,17 @@ bool oct_view_errand_look(struct oct_view_errand *e)
         return false;
     if (e->pid == 0) /* it was never started */
         return end_errand(e, false);
-    const bool is_over = waitpid(e->pid, &status, WNOHANG) == e->pid; /* before the last is read */
+    const pid_t ended = waitpid(e->pid, &status, WNOHANG); /* before the last is read */
+    /* Where SIGCHLD is ignored nobody is told how a child ended. */
+    const bool is_lost = ended < 0 && errno == ECHILD, is_over = ended == e->pid || is_lost;
+    if (is_lost)
+        e->cut = "how octctl ended is not known (SIGCHLD is ignored)";
     if (!e->cut && !read_out(e))
         e->cut = "octctl said more than can be true";
     else if (!e->cut && !is_over && oct_clock_ns() > e->until_ns)
         e->cut = "octctl had no answer in time";
     read_err(e);
-    if (e->cut || is_over)
+    if (!is_lost && (e->cut || is_over))
         kill(-e->pid, SIGKILL); /* and what it may have left; its end is seen at the next look */
     if (!is_over)
         return false;

@@ -267,8 +267,9 @@ static bool serve_exams(struct oct_play *p, const struct oct_play_wants *wants)
     if (p->next_name == p->n_names)
         return false;
     folder_of(p, folder);
+    const char *name = p->names[p->next_name++];
     struct oct_view_exam *exam = malloc(sizeof(*exam));
-    const bool is = exam && oct_play_exam_read(folder, p->names[p->next_name++], exam);
+    const bool is = exam && oct_play_exam_read(folder, name, exam);
     pthread_mutex_lock(&p->lock);
     struct oct_view_exam *exams =
         is ? realloc(p->box.exams, (p->box.n_exams + 1) * sizeof(*exams)) : NULL;
@@ -758,7 +759,10 @@ static bool serve_follow(struct oct_play *p, const struct oct_play_wants *wants)
     double share = 0;
     if (wants->follow != p->done_follow) {
         close_follow(p);
+        pthread_mutex_lock(&p->lock);
         p->done_follow = wants->follow;
+        p->box.follow_came = p->box.before_came = false; /* of the one before */
+        pthread_mutex_unlock(&p->lock);
         const enum oct_err e = oct_play_follow_open(&p->follow, wants->follow_path, p->config,
                                                     oct_play_recorded_file(p->recorded), &err);
         put_follow(p, e ? OCT_FOLLOW_FAILED : OCT_FOLLOW_READS, 0, &err);

@@ -25,7 +25,12 @@ const waiting = new Map();
 let frameAsked = false;
 
 async function onPicture(buffer) {
-  const picture = parse(buffer);
+  let picture;
+  try {
+    picture = parse(buffer);
+  } catch {
+    send({seen: new DataView(buffer).getUint32(8, true)});
+  }
   if (!picture)
     return;
   const panel = panels[picture.kind];
@@ -454,7 +459,13 @@ $("patient").addEventListener("submit", (event) => {
   event.preventDefault();
   $("pseudonym").blur();
 });
-$("pseudonym").addEventListener("change", ({target}) => send({pseudonym: target.value}));
+// For whom it is typed: meanwhile another recording or another patient may come.
+let typedFor = {of: "", was: ""};
+$("pseudonym").addEventListener("focus", () => {
+  typedFor = {of: state?.playback?.name ?? "", was: state?.pseudonym ?? ""};
+});
+$("pseudonym").addEventListener("change",
+                                ({target}) => send({pseudonym: target.value, ...typedFor}));
 $("slider").addEventListener("input", ({target}) => send({go: Number(target.value)}));
 for (const id of ["black", "white", "gamma"])
   $(id).addEventListener("input", () => {
@@ -508,7 +519,7 @@ function connect() {
     socket = made;
     heard = performance.now();
     if (frozen)
-      send({freeze: true});
+      send({freeze: true, whole: false}); // the picture stays
   };
   made.onmessage = ({data}) => {
     heard = performance.now();
