@@ -103,10 +103,10 @@ static void begin_due(struct oct_view_errands *errands, struct oct_view_model *m
         begin_export(errands, model);
     struct oct_view_report_page *r = &model->report_page;
     if (r->is_due && !e[OCT_ERRAND_REPORT].runs) {
-        r->is_due = false;
         BEGIN(errands, OCT_ERRAND_REPORT, MOST_EXPORT_S, "report", r->path, r->written,
               "--identity", model->exported.is_real ? "real" : "masked", "--json");
         r->runs = e[OCT_ERRAND_REPORT].runs;
+        r->is_due = !r->runs; /* without memory */
     }
     if (!e[OCT_ERRAND_STATUS].runs && oct_view_export_wants_status(model))
         BEGIN(errands, OCT_ERRAND_STATUS, MORE_S, "archive", "status", "--json");

@@ -103,6 +103,7 @@ static void open_recorded(struct oct_report_job *r)
         return;
     }
     oct_export_source_close(of->open);
+    free(of->values);
     *of = (struct oct_report_enface){.open = NULL};
 }
 
@@ -298,9 +299,12 @@ static enum oct_err list_file(void *job, struct oct_error *err)
 static void close_all(void *job)
 {
     struct oct_report_job *r = job;
-    for (unsigned i = 0; i < OCT_REPORT_MOST_ANGIOGRAMS; i++)
+    for (unsigned i = 0; i < OCT_REPORT_MOST_ANGIOGRAMS; i++) {
         oct_export_source_close(r->angiogram[i].open);
+        free(r->angiogram[i].values);
+    }
     oct_export_source_close(r->enface.open);
+    free(r->enface.values);
     oct_contents_finish(&r->layers);
     oct_surfaces_close(&r->s);
 }

@@ -93,7 +93,7 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
                          : model->worklist.state == OCT_WORKLIST_FAILED ? 3
                                                                         : model->worklist.rows.n;
     contents.list_width =
-        oct_draw_worklist_width(draw, model) + oct_draw_exams_width(draw, model, width);
+        oct_view_exams_are_shown(model) ? width : oct_draw_worklist_width(draw, model);
     measure_buttons(draw, model, &contents);
     oct_view_layout_window(&draw->layout, &contents);
 }

@@ -11,12 +11,6 @@
 enum { EYE = 4, BEGUN = 18, SIZE = 27, VERDICT = 8, COMPARE = 11 };
 #define PSEUDONYM_SHARE 0.3 /* of what the other columns leave */
 
-int oct_draw_exams_width(const struct oct_draw *draw, const struct oct_view_model *model, int width)
-{
-    (void)draw;
-    return oct_view_exams_are_shown(model) ? width : 0;
-}
-
 static int thumb_width(const struct oct_draw *draw)
 {
     return draw->layout.row_height * (int)OCT_VIEW_THUMB_COLUMNS / (int)OCT_VIEW_THUMB_ROWS;

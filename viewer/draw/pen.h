@@ -134,9 +134,7 @@ void oct_draw_banner_tip(struct oct_draw *draw, const struct oct_view_model *mod
 /* The day's patients; the width that they need, 0: they are not shown. */
 int oct_draw_worklist_width(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_worklist(struct oct_draw *draw, const struct oct_view_model *model);
-/* The folder's recordings; the width that they need of so much, 0: they are not shown. */
-int oct_draw_exams_width(const struct oct_draw *draw, const struct oct_view_model *model,
-                         int width);
+/* The folder's recordings, over all panels. */
 enum oct_err oct_draw_exams(struct oct_draw *draw, const struct oct_view_model *model,
                             struct oct_error *err);
 /* Takes clauses away from the end until the text has room: a sentence is not cut in its middle. */

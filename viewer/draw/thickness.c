@@ -50,20 +50,15 @@ static void write_means(struct oct_draw *draw, const struct grid *g, const struc
                         struct oct_view_rect r)
 {
     static const double middle_um[N_CIRCLES] = {0, 1000, 2250};
+    /* Superior, nasal, inferior, temporal: towards nasal, and up. */
+    static const int ways[4][2] = {{0, 1}, {1, 0}, {0, -1}, {-1, 0}};
     const int h = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     if (1000 * fmin(g->per_x, g->per_y) < 1.2 * h)
         return;
     for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++) {
         const unsigned ring = i == OCT_ETDRS_CENTRE ? 0 : i < OCT_ETDRS_OUTER_SUPERIOR ? 1 : 2;
-        /* Superior, nasal, inferior, temporal. */
         const unsigned way = i == OCT_ETDRS_CENTRE ? 0 : (i - 1) % 4;
-        const double right = way == 1   ? 1
-                             : way == 3 ? -1
-                                        : 0,
-                     up = way == 0   ? 1
-                          : way == 2 ? -1
-                                     : 0;
-        const double side = g->nasal_is_right ? right : -right;
+        const double side = g->nasal_is_right ? ways[way][0] : -ways[way][0];
         char text[24];
         if (!isfinite(etdrs->mean_um[i]))
             continue;
@@ -71,7 +66,7 @@ static void write_means(struct oct_draw *draw, const struct grid *g, const struc
                  etdrs->mean_um[i]);
         const int w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
         const int x = (int)(g->x + side * middle_um[ring] * g->per_x) - w / 2;
-        const int y = (int)(g->y - up * middle_um[ring] * g->per_y) - h / 2;
+        const int y = (int)(g->y - ways[way][1] * middle_um[ring] * g->per_y) - h / 2;
         if (x >= r.x && y >= r.y && x + w <= r.x + r.w && y + h <= r.y + r.h)
             oct_draw_label(draw, x, y, text, RGB_PLAIN);
     }
