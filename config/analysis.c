@@ -1,5 +1,6 @@
 #include "config/analysis.h"
 
+#include "analysis/enface/gridded.h"
 #include "config/keys.h"
 
 #include <math.h>
@@ -99,12 +100,17 @@ enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_
         .workers = setup->workers,
         .gpus = config->pipeline.gpus,
     };
-    const enum oct_err e = ops->create(&analysis, &its, &form, err);
+    enum oct_err e = ops->create(&analysis, &its, &form, err);
+    if (e)
+        return e;
+    const struct oct_stage_ops *run = &ops->run;
+    if (oct_gridded_is_wanted(&setup->plan->scan, &form))
+        e = oct_gridded_create(&analysis, &run, &setup->plan->scan, &form, err);
     if (e)
         return e;
     const struct oct_stage_setup stage_setup = {
         .form = &form,
-        .ops = &ops->run,
+        .ops = run,
         .analysis = analysis,
         .input = ops->input,
         .pipeline = setup->pipeline,

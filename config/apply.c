@@ -1,5 +1,6 @@
 #include "config/apply.h"
 
+#include "config/analysis.h"
 #include "config/keys.h"
 
 #include <stdio.h>
@@ -74,6 +75,10 @@ enum oct_err oct_config_calibration(const struct oct_config *config, struct oct_
         goto fail;
     code = read_table(config, "calibration.background", config->calibration.background, 1,
                       &cal->background, &cal->n_background, err);
+    if (code)
+        goto fail;
+    code = read_table(config, "scan.positions", config->scan.positions, 2, &cal->positions_um,
+                      &cal->n_positions, err);
     if (code)
         goto fail;
     cal->coefficient[2] = config->calibration.dispersion_a2;
@@ -154,6 +159,7 @@ static enum oct_err name_file(const struct oct_config *config, const struct oct_
         {"calibration.kmap", config->calibration.kmap},
         {"calibration.dispersion", config->calibration.dispersion},
         {"calibration.background", config->calibration.background},
+        {"scan.positions", config->scan.positions},
     };
     char in_file[OCT_CONFIG_STRING_BYTES + 8] = "";
     size_t n_first = strcspn(why->key, " ");
@@ -162,6 +168,35 @@ static enum oct_err name_file(const struct oct_config *config, const struct oct_
             !strncmp(why->key, files[i].key, n_first))
             snprintf(in_file, sizeof(in_file), " (in %s)", files[i].path);
     return oct_key_blame(config, why, in_file, err);
+}
+
+struct oct_scan oct_config_way(const struct oct_config *config)
+{
+    return (struct oct_scan){
+        .n_lines = config->scan.lines,
+        .n_bscans = config->scan.bscans,
+        .pattern = (enum oct_scan_pattern)config->scan.pattern,
+        .protocol = oct_config_scan(config),
+        .width_um = config->scan.width_um,
+        .height_um = config->scan.height_um,
+        .centre_um = {config->scan.centre_x_um, config->scan.centre_y_um},
+        .angle_deg = config->scan.angle_deg,
+        .flyback_lines = config->scan.flyback_lines,
+        .delay_lines = config->scan.trigger_delay_lines,
+        .phase_deg = config->scan.phase,
+    };
+}
+
+enum oct_err oct_config_set_scan(const struct oct_config *config, struct oct_plan *plan,
+                                 struct oct_error *err)
+{
+    const struct oct_scan scan = oct_config_way(config);
+    return oct_plan_set_scan(plan, &scan, err);
+}
+
+double oct_config_bscans_hz(const struct oct_config *config)
+{
+    return config->scan.line_rate_hz / ((double)config->scan.lines + config->scan.flyback_lines);
 }
 
 enum oct_err oct_config_plan(const struct oct_config *config, struct oct_plan **plan,
@@ -180,6 +215,10 @@ enum oct_err oct_config_plan(const struct oct_config *config, struct oct_plan **
         return code;
     oct_config_chain(config, &chain);
     code = oct_plan_create(plan, &geometry, &cal, &chain, &why);
+    if (!code && (code = oct_config_set_scan(config, *plan, &why)) != OCT_OK) {
+        oct_plan_destroy(*plan);
+        *plan = NULL;
+    }
     oct_calibration_finish(&cal);
     return code ? name_file(config, &why, err) : OCT_OK;
 }

@@ -32,6 +32,16 @@ void oct_config_display(const struct oct_config *config, struct oct_display *dis
 void oct_config_engine_options(const struct oct_config *config, struct oct_engine_options *options,
                                char *wisdom_dir, size_t wisdom_bytes);
 
+/* The way of the scan, but for the positions of a file. */
+struct oct_scan oct_config_way(const struct oct_config *config);
+
+/* The same into a plan that nobody else has seen. OCT_E_CONFIG as oct_plan_set_scan. */
+enum oct_err oct_config_set_scan(const struct oct_config *config, struct oct_plan *plan,
+                                 struct oct_error *err);
+
+/* B-scans a second at the line rate. */
+double oct_config_bscans_hz(const struct oct_config *config);
+
 /* Everything above in one go: geometry, calibration files, plan. */
 enum oct_err oct_config_plan(const struct oct_config *config, struct oct_plan **plan,
                              struct oct_error *err);

@@ -51,15 +51,22 @@ struct oct_config {
         uint32_t bits;    /* 16: significant bits of a sample, 1..16; saturation is 2^bits - 1 */
     } camera;
     struct {
-        uint32_t lines, bscans;  /* 240, 240 */
-        uint32_t repeats;        /* 1: B-scans at one place */
-        uint32_t interleave;     /* 1: places in turn; repeats * interleave divides bscans */
-        uint32_t line_repeats;   /* 1: A-lines at one point, one after another; divides lines */
-        double line_rate_hz;     /* 100000 */
-        double width_um;         /* along a B-scan; 0: unknown */
-        double height_um;        /* across B-scans; 0: unknown */
-        double refractive_index; /* 1.36 */
-        double axial_um;         /* optical path of a depth pixel; 0: unknown */
+        uint32_t lines, bscans; /* 240, 240 */
+        uint32_t repeats;       /* 1: B-scans at one place */
+        uint32_t interleave;    /* 1: places in turn; repeats * interleave divides bscans */
+        uint32_t line_repeats;  /* 1: A-lines at one point, one after another; divides lines */
+        double line_rate_hz;    /* 100000 */
+        int pattern;            /* enum oct_scan_pattern: raster */
+        double centre_x_um, centre_y_um, angle_deg;
+        uint32_t flyback_lines;      /* sent after each B-scan, left out of it */
+        double trigger_delay_lines;  /* by which the mirrors lag */
+        double phase;                /* degrees of a sinus, of a resonant mirror; 0: even speed */
+        oct_config_string positions; /* path; of the pattern `file` */
+        double volts_per_degree, um_per_degree, step_us; /* of the mirrors, and of the lens */
+        double width_um;                                 /* along a B-scan; 0: unknown */
+        double height_um;                                /* across B-scans; 0: unknown */
+        double refractive_index;                         /* 1.36 */
+        double axial_um;                /* optical path of a depth pixel; 0: unknown */
         double lambda_nm, bandwidth_nm; /* of the band that the samples span; 0: unknown */
     } scan;
     struct {

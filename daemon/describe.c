@@ -1,5 +1,6 @@
 #include "daemon/describe.h"
 
+#include "config/analysis.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/utf8.h"
 
@@ -22,15 +23,30 @@ static void add_length(cJSON *object, const char *key, double um)
     cJSON_AddNumberToObject(object, key, isfinite(um) && um > 0 ? um : (double)NAN);
 }
 
+/* The way of the scan, as configured. */
+static void add_pattern(cJSON *scan, const struct oct_config *config)
+{
+    cJSON_AddStringToObject(scan, "pattern", oct_scan_pattern_names[config->scan.pattern]);
+    cJSON_AddNumberToObject(scan, "width_um", config->scan.width_um);
+    cJSON_AddNumberToObject(scan, "height_um", config->scan.height_um);
+    cJSON_AddNumberToObject(scan, "centre_x_um", config->scan.centre_x_um);
+    cJSON_AddNumberToObject(scan, "centre_y_um", config->scan.centre_y_um);
+    cJSON_AddNumberToObject(scan, "angle_deg", config->scan.angle_deg);
+    cJSON_AddNumberToObject(scan, "flyback_lines", config->scan.flyback_lines);
+    cJSON_AddNumberToObject(scan, "trigger_delay_lines", config->scan.trigger_delay_lines);
+}
+
 static void add_scan(cJSON *reply, const struct oct_daemon *d, const struct oct_plan *plan)
 {
     const struct oct_config *config = &d->config;
     cJSON *scan = cJSON_AddObjectToObject(reply, "scan");
-    double axial_um = plan ? plan->axial_um / config->scan.refractive_index : NAN;
+    const struct oct_spacing um =
+        plan ? oct_config_spacing(config, plan) : (struct oct_spacing){NAN, NAN, NAN};
 
-    add_length(scan, "axial_um", axial_um);
-    add_length(scan, "lateral_um", config->scan.width_um / config->scan.lines);
-    add_length(scan, "slow_um", config->scan.height_um / config->scan.bscans);
+    add_length(scan, "axial_um", um.depth_um);
+    add_length(scan, "lateral_um", um.line_um);
+    add_length(scan, "slow_um", um.bscan_um);
+    add_pattern(scan, &d->config);
     cJSON_AddNumberToObject(scan, "repeats", config->scan.repeats);
     cJSON_AddNumberToObject(scan, "line_rate_hz", oct_line_rate_hz(&d->line_rate, config));
     cJSON_AddStringToObject(scan, "line_rate_from", oct_line_rate_from(&d->line_rate, config));

@@ -58,6 +58,7 @@ static const struct metric metrics[] = {
      .help = "Of those, cut off by a stop or a start: no loss of the camera's."},
     {"lines_duplicate", "octd_lines_duplicate_total", .help = "A-lines that came again."},
     {"lines_late", "octd_lines_late_total", .help = "A-lines whose B-scan was closed."},
+    {"lines_flyback", "octd_lines_flyback_total", .help = "A-lines that belong to no B-scan."},
     {"lines_dropped", "octd_lines_dropped_total",
      .help = "A-lines whose B-scan found no free slot."},
     {"messages_received", "octd_messages_received_total", .help = "Well-formed messages."},

@@ -31,7 +31,7 @@ static enum oct_err memory_plan(const struct oct_config *config, const struct oc
                                 uint32_t *buffer_bscans, uint32_t *history_bscans,
                                 struct oct_error *err)
 {
-    double per_s = config->scan.line_rate_hz / g->n_lines;
+    double per_s = oct_config_bscans_hz(config);
     double bytes = (double)oct_kept_bytes(g, oct_config_has_complex(config));
     double free_bytes = oct_memory_available_bytes(NULL) * SHARE;
     double buffer = ceil(config->record.buffer_s * per_s);
@@ -59,7 +59,7 @@ static enum oct_err memory_plan(const struct oct_config *config, const struct oc
 /* Logs how much memory was taken. */
 static void memory_tell(struct oct_recorder *recorder, const struct oct_config *config)
 {
-    const double per_s = config->scan.line_rate_hz / config->scan.lines;
+    const double per_s = oct_config_bscans_hz(config);
     struct oct_recorder_status status;
     oct_recorder_get_status(recorder, &status);
     const struct oct_keeper_status *k = &status.keeper;
@@ -196,6 +196,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .idle_s = config->ingest.idle_s,
         .slot_bscans = config->ingest.slot_bscans,
         .lend = true,
+        .scan = &s->plan->scan,
         .memory = oct_pipeline_memory(s->pipeline),
         .open = open,
         .losses = s->losses,

@@ -41,6 +41,7 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
     add_u64(reply, "lines_cut", cut);
     add_u64(reply, "lines_duplicate", c->lines_duplicate);
     add_u64(reply, "lines_late", c->lines_late);
+    add_u64(reply, "lines_flyback", c->lines_flyback);
     add_u64(reply, "lines_dropped", c->lines_dropped);
     add_u64(reply, "messages_duplicate", c->messages_duplicate);
     add_u64(reply, "messages_reordered", c->messages_reordered);

@@ -102,6 +102,7 @@ struct oct_recording {
     uint32_t n_samples, n_lines, n_bscans; /* N, M, V */
     uint64_t total;                        /* B-scans in the file */
     double line_rate_hz;
+    uint32_t sent_lines; /* a B-scan, with those of the flyback */
     char start_time[40];
     const char *start_time_source;
 };
@@ -385,6 +386,7 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
     r->n_lines = config->scan.lines;
     r->n_bscans = config->scan.bscans;
     r->line_rate_hz = config->scan.line_rate_hz;
+    r->sent_lines = r->n_lines + config->scan.flyback_lines;
     if (!code)
         find_start_time(r);
     oct_input_look_end(&probe);
@@ -442,7 +444,7 @@ void oct_recording_close(struct oct_recording *recording)
 static enum oct_err read_input(struct oct_recording *r, uint64_t i, struct oct_raw_frame *frame,
                                struct oct_error *err)
 {
-    const double lines_before = (double)i * r->n_lines;
+    const double lines_before = (double)i * r->sent_lines;
     memset(frame->line_valid, 1, r->n_lines);
     frame->info.time_ns = (uint64_t)llround(lines_before * 1e9 / r->line_rate_hz);
     frame->info.sequence = i;

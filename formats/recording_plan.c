@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The configuration the recording was made with, under the keys that were given now. */
-static enum oct_err merge_config(struct oct_config *config, struct oct_recording *recording,
-                                 struct oct_error *err)
+enum oct_err oct_recording_config(struct oct_config *config, struct oct_recording *recording,
+                                  struct oct_error *err)
 {
     const char *text = oct_recording_config_text(recording);
     struct oct_config merged;
@@ -38,7 +37,7 @@ static void move_values(double **to, size_t *n_to, double **from, size_t *n_from
 
 /* Which parts of the calibration were given now rather than with the recording. */
 struct given {
-    bool axis, dispersion, background;
+    bool axis, dispersion, background, positions;
 };
 
 /* calibration.background = recording, where no file has that name: what the recording brings. It
@@ -58,6 +57,7 @@ static struct given find_given(const struct oct_config *c)
         .axis = oct_config_is_set(c, "calibration.wavelengths") ||
                 oct_config_is_set(c, "calibration.kmap"),
         .dispersion = oct_config_is_set(c, "calibration.dispersion"),
+        .positions = oct_config_is_set(c, "scan.positions"),
         .background = oct_config_is_set(c, "calibration.background") &&
                       !is_of_recording(c->calibration.background),
     };
@@ -98,6 +98,8 @@ static struct oct_config only_given_files(const struct oct_config *config,
         files.calibration.dispersion[0] = '\0';
     if (!given->background)
         files.calibration.background[0] = '\0';
+    if (!given->positions)
+        files.scan.positions[0] = '\0';
     return files;
 }
 
@@ -148,6 +150,9 @@ static enum oct_err merge_calibration(struct oct_calibration *cal, const struct 
     if (!given->background)
         move_values(&cal->background, &cal->n_background, &recorded.background,
                     &recorded.n_background);
+    if (!given->positions)
+        move_values(&cal->positions_um, &cal->n_positions, &recorded.positions_um,
+                    &recorded.n_positions);
     cal->span_per_nm = recorded.span_per_nm;
     oct_calibration_finish(&recorded);
     return OCT_OK;
@@ -171,7 +176,7 @@ enum oct_err oct_recording_plan(struct oct_plan **plan, struct oct_config *confi
     struct oct_calibration cal = {0};
     struct oct_geometry geometry;
 
-    enum oct_err e = merge_config(config, recording, err);
+    enum oct_err e = oct_recording_config(config, recording, err);
     if (e)
         return e;
     /* With coefficients the phase is computed again, to the last bit as before; only a phase that
@@ -193,8 +198,13 @@ enum oct_err oct_recording_plan(struct oct_plan **plan, struct oct_config *confi
     struct oct_chain chain;
     oct_config_chain(config, &chain);
     e = oct_plan_create(plan, &geometry, &cal, &chain, &why);
+    e = e ? e : oct_config_set_scan(config, *plan, &why);
     if (!e)
         adopt_scale(config, &cal, *plan);
     oct_calibration_finish(&cal);
-    return e ? oct_config_blame(config, &why, err) : OCT_OK;
+    if (!e)
+        return OCT_OK;
+    oct_plan_destroy(*plan);
+    *plan = NULL;
+    return oct_config_blame(config, &why, err);
 }

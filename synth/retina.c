@@ -31,6 +31,7 @@ struct bench {
 };
 
 struct oct_retina {
+    const struct oct_scan *scan; /* borrowed; NULL: an even raster */
     struct oct_retina_params params;
     struct oct_retina_facts facts;
     struct oct_eye eye;
@@ -404,6 +405,29 @@ static uint32_t render_line(const struct oct_retina *r, struct bench *bench, dou
     return oct_camera_expose(&r->camera, (const float *)bench->field, centre, noise, samples);
 }
 
+/* Where A-line j of B-scan b of the spectra, or of the picture, looks at in an eye at rest. */
+static void line_place(const struct oct_retina *r, uint32_t b, uint32_t j, bool of_spectra,
+                       double um[2])
+{
+    const double line_um = r->facts.width_um / r->params.n_lines;
+    const double bscan_um = r->facts.height_um / r->params.n_bscans;
+    um[0] = j * line_um;
+    um[1] = b * bscan_um;
+    if (!r->scan)
+        return;
+    if (of_spectra)
+        oct_scan_sample(r->scan, b, j, um);
+    else
+        oct_scan_position(r->scan, b, j, um);
+    um[0] += (r->facts.width_um - line_um) / 2;
+    um[1] += (r->facts.height_um - bscan_um) / 2;
+}
+
+void oct_retina_set_scan(struct oct_retina *r, const struct oct_scan *scan)
+{
+    r->scan = scan;
+}
+
 static void render_bscan(void *context, unsigned b, unsigned worker)
 {
     struct job *job = context;
@@ -414,13 +438,16 @@ static void render_bscan(void *context, unsigned b, unsigned worker)
     uint64_t row = (uint64_t)job->volume * r->params.n_bscans + at, n_clipped = 0;
     for (uint32_t j = 0; j < n_lines; j++) {
         const double *motion = motion_at(track, n_lines, at, j);
-        double x = j * r->facts.width_um / n_lines + motion[0];
-        double y = at * r->facts.height_um / r->params.n_bscans + motion[1];
+        double at_um[2];
+        line_place(r, at, j, true, at_um);
+        double x = at_um[0] + motion[0], y = at_um[1] + motion[1];
         uint64_t noise = oct_hash(r->params.seed, OCT_STREAM_NOISE, (int64_t)row, j);
         bool closed = track->blink && track->blink[(size_t)at * n_lines + j] > 0;
         bench->time = job->volume + (at + (double)j / n_lines) / r->params.n_bscans;
-        if (j == 0 || track->line_um) /* the scatterers of a B-scan at rest serve all its A-lines */
-            oct_scatter_load(&bench->scatter, r->params.seed, track->line_um ? x : motion[0], y);
+        /* The scatterers of a B-scan at rest serve all its A-lines. */
+        const bool by_lines = track->line_um || r->scan;
+        if (j == 0 || by_lines)
+            oct_scatter_load(&bench->scatter, r->params.seed, by_lines ? x : motion[0], y);
         n_clipped += render_line(r, bench, x, y, motion[2], closed, noise,
                                  job->spectra + ((size_t)b * n_lines + j) * n_samples);
     }
@@ -496,8 +523,9 @@ enum oct_err oct_retina_truth(const struct oct_retina *r, uint32_t volume,
         fill_line_px(r, truth);
     for (size_t i = 0; i < n; i++) {
         const double *motion = motion_at(&track, n_lines, i / n_lines, i % n_lines);
-        double x = (double)(i % n_lines) * r->facts.width_um / (double)n_lines + motion[0];
-        double y = (double)(i / n_lines) * r->facts.height_um / (double)n_bscans + motion[1];
+        double at_um[2];
+        line_place(r, (uint32_t)(i / n_lines), (uint32_t)(i % n_lines), false, at_um);
+        double x = at_um[0] + motion[0], y = at_um[1] + motion[1];
         struct oct_tissue tissue;
         oct_tissue_at(&r->eye, x, y, &tissue);
         for (size_t s = 0; s < OCT_N_SURFACES; s++)

@@ -31,6 +31,7 @@
 #define OCT_SYNTH_RETINA_H
 
 #include "pipeline/base/err.h"
+#include "pipeline/plan/scan.h"
 #include "synth/cell_paths.h"
 
 #include <stdbool.h>
@@ -132,6 +133,11 @@ enum oct_err oct_retina_create(struct oct_retina **retina, const struct oct_reti
                                struct oct_error *err);
 
 const struct oct_retina_facts *oct_retina_facts(const struct oct_retina *retina);
+
+/* The way of the scan, borrowed; NULL, as after create: a raster whose lines and B-scans are even.
+ * Its origin is the middle of the field, and a B-scan of spectra has its lines where they were
+ * taken (oct_scan_sample), in the order of places; the truth is of pictures, on the even grid. */
+void oct_retina_set_scan(struct oct_retina *retina, const struct oct_scan *scan);
 
 /* Renders n_bscans B-scans of volume v, from B-scan `first` on, into spectra [n_bscans][M][N].
  * Motion goes on from volume to volume; the tissue stays. *n_saturated (may be NULL) gets the

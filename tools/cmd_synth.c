@@ -190,7 +190,7 @@ static enum oct_err add_truth(const struct synth *s, uint32_t volume, const char
 
 static double bscan_seconds(const struct synth *s)
 {
-    return s->geometry.n_lines / s->config->scan.line_rate_hz;
+    return 1 / oct_config_bscans_hz(s->config);
 }
 
 /* ---- .h5 ---- */
@@ -365,6 +365,22 @@ static enum oct_err make_calibration(const struct synth *s, struct oct_error *er
     return e;
 }
 
+/* An even raster is made as ever. */
+static enum oct_err follow_scan(struct synth *s, struct oct_error *err)
+{
+    const enum oct_err e = oct_config_set_scan(s->config, s->plan, err);
+    const struct oct_scan *scan = &s->plan->scan;
+    const bool is_even = scan->pattern == OCT_SCAN_RASTER && scan->phase_deg == 0 &&
+                         scan->delay_lines == oct_scan_lag(scan) && scan->angle_deg == 0 &&
+                         scan->centre_um[0] == 0 && scan->centre_um[1] == 0;
+    if (!e && !is_even && s->params.cells.n_cells)
+        return oct_fail_key(err, OCT_E_CONFIG, "scan.pattern",
+                            "scan.pattern: --cells are of an even raster");
+    if (!e && !is_even)
+        oct_retina_set_scan(s->retina, scan);
+    return e;
+}
+
 static enum oct_err make_plan(struct synth *s, struct oct_error *err)
 {
     const struct oct_retina_facts *facts = oct_retina_facts(s->retina);
@@ -372,16 +388,19 @@ static enum oct_err make_plan(struct synth *s, struct oct_error *err)
         .n_wavelengths = s->geometry.n_samples,
         .coefficient = {[2] = facts->dispersion_a2, [3] = facts->dispersion_a3},
     };
-    enum oct_err e;
+    enum oct_err e = OCT_OK;
     cal.wavelengths_nm = calloc(s->geometry.n_samples, sizeof(double));
     if (!cal.wavelengths_nm)
         return oct_fail(err, OCT_E_NO_MEMORY, "no memory for the calibration");
     memcpy(cal.wavelengths_nm, facts->wavelengths_nm, s->geometry.n_samples * sizeof(double));
     /* Without subtraction of a mean line, a scan of a single line works too. */
     const struct oct_chain chain = {.dc = OCT_DC_NONE};
-    e = oct_plan_create(&s->plan, &s->geometry, &cal, &chain, err);
+    if (s->config->scan.positions[0])
+        e = oct_calibration_read_table(s->config->scan.positions, 2, &cal.positions_um,
+                                       &cal.n_positions, err);
+    e = e ? e : oct_plan_create(&s->plan, &s->geometry, &cal, &chain, err);
     oct_calibration_finish(&cal);
-    return e;
+    return e ? e : follow_scan(s, err);
 }
 
 static enum oct_err prepare(struct synth *s, struct oct_config *config, struct oct_error *err)

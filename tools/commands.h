@@ -122,6 +122,6 @@ extern const struct oct_command oct_command_archive_send, oct_command_archive_ru
 
 /* The parts of octctl calibrate. */
 extern const struct oct_command oct_command_calibrate_kmap, oct_command_calibrate_dispersion,
-    oct_command_calibrate_report;
+    oct_command_calibrate_report, oct_command_calibrate_scan;
 
 #endif

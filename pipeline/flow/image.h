@@ -8,6 +8,7 @@
 
 #include "pipeline/base/err.h"
 #include "pipeline/plan/geometry.h"
+#include "pipeline/plan/scan.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,13 +87,6 @@ size_t oct_image_form_bytes(const struct oct_image_form *form);
  * size (more than OCT_MAX_BSCAN_SAMPLES values) cannot be. */
 enum oct_err oct_image_form_check(const struct oct_image_form *form, struct oct_error *err);
 
-/* How a scanner comes back to places. B-scan n of a group of repeats * interleave neighbours of a
- * volume, by their numbers, is repeat n / interleave of place n % interleave; line_repeats A-lines
- * lie at one point, one after another. 0 stands for 1. */
-struct oct_scan_protocol {
-    uint32_t repeats, interleave, line_repeats;
-};
-
 /* Distances between neighbours; NaN: unknown. */
 struct oct_spacing {
     double bscan_um, line_um, depth_um;
@@ -100,8 +94,9 @@ struct oct_spacing {
 
 struct oct_plan;
 
-/* Of a field that is width_um by height_um: width over A-lines, height over n_bscans, depth of the
- * plan's pixels in tissue of the refractive index. Lengths of 0 are unknown, an index of 0 is 1. */
+/* Of a field that is width_um by height_um: width over A-lines, height over n_bscans, by the pattern
+ * of the plan's scan (a circle's lines lie on its circumference; where neighbours lie at no one
+ * distance it is unknown), depth of the plan's pixels in tissue of the refractive index. Lengths of 0 are unknown, an index of 0 is 1. */
 struct oct_spacing oct_spacing_of_field(const struct oct_plan *plan, double width_um,
                                         double height_um, uint32_t n_bscans,
                                         double refractive_index);

@@ -4,6 +4,7 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/thread.h"
+#include "pipeline/flow/even_lines.h"
 #include "pipeline/flow/running_dc.h"
 #include "pipeline/flow/slots.h"
 
@@ -32,6 +33,7 @@ struct oct_pipeline {
     struct oct_ring *raw, *images;
     struct oct_ring_reader *raw_reader;
     struct oct_image_form form;
+    struct oct_even_lines *even;       /* collect's; NULL: lines lie evenly */
     struct oct_running_dc *running_dc; /* feed's; NULL unless dc=running, as the next */
     float *dc_lines;                   /* [slots of the image ring][2][N], lent with the jobs */
     bool has_own_rooms; /* what is lent is not kept in the slots, but in its own memory */
@@ -222,6 +224,12 @@ static bool is_finished(struct oct_pipeline *p)
     return finished;
 }
 
+/* The raw frame of the picture that is collected next: it is held until that is published. */
+static const struct oct_raw_frame *raw_of_oldest(struct oct_pipeline *p)
+{
+    return oct_raw_slot(p->raw, oct_ring_published(p->images), &p->plan->geometry);
+}
+
 static void *run_collect(void *argument)
 {
     struct oct_pipeline *p = argument;
@@ -230,6 +238,8 @@ static void *run_collect(void *argument)
         if (p->ops->collect(p->engine, POLL_US, &done))
             continue;
         const bool has_complex = done->complex_values != NULL;
+        if (p->even && done->status == OCT_OK)
+            oct_even_lines_apply(p->even, done, raw_of_oldest(p)->line_valid);
         finish_oldest(p, done->status == OCT_OK);
         pthread_mutex_lock(&p->lock);
         if (has_complex)
@@ -310,7 +320,7 @@ static void alloc_device_rooms(struct oct_pipeline *p)
     struct lent *lent = &p->lent[OCT_LENT_DEVICE];
     const size_t bytes = oct_ring_most_buffers(p->images) * lent->bytes;
     void *rooms = NULL;
-    if (lent->is_lent && p->gpu >= 0 && memory && memory->device_alloc)
+    if (lent->is_lent && !p->even && p->gpu >= 0 && memory && memory->device_alloc)
         rooms = memory->device_alloc(bytes, (unsigned)p->gpu);
     if (rooms)
         oct_ring_own(p->images, rooms, bytes, memory->release);
@@ -342,6 +352,8 @@ enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pip
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->room, NULL);
     enum oct_err e = create_rings(p, setup->ring_bscans, err);
+    if (e == OCT_OK && oct_scan_is_uneven(&p->plan->scan))
+        e = oct_even_lines_create(&p->even, &p->plan->scan, &p->plan->geometry, err);
     if (e == OCT_OK)
         alloc_device_rooms(p);
     if (e == OCT_OK)
@@ -393,6 +405,7 @@ void oct_pipeline_destroy(struct oct_pipeline *p)
     oct_ring_reader_destroy(p->raw_reader);
     oct_ring_destroy(p->raw);
     oct_ring_destroy(p->images);
+    oct_even_lines_destroy(p->even);
     oct_running_dc_destroy(p->running_dc);
     free(p->dc_lines);
     pthread_cond_destroy(&p->room);

@@ -46,6 +46,8 @@ struct acquisition {
 
 struct oct_assembler {
     struct oct_geometry geometry;
+    uint32_t period, lag; /* lines sent a B-scan, and of these before its first A-line */
+    struct oct_scan scan; /* what turns B-scans; n_lines 0: nothing does */
     struct oct_ring *ring;
     struct oct_loss_log *losses;            /* NULL: losses are not logged */
     uint64_t patience_us, patience_left_us; /* of a message, and what is left of it for this one */
@@ -80,6 +82,7 @@ enum oct_err oct_assembler_create(struct oct_assembler **out, const struct oct_g
     if (!a)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the assembler");
     a->geometry = *geometry;
+    a->period = geometry->n_lines;
     a->ring = ring;
     a->patience_us = patience_us;
     a->dropped_valid = malloc(geometry->n_lines);
@@ -99,6 +102,13 @@ void oct_assembler_destroy(struct oct_assembler *a)
     oct_driver_watch_finish(&a->driver);
     free(a->dropped_valid);
     free(a);
+}
+
+void oct_assembler_set_scan(struct oct_assembler *a, const struct oct_scan *scan)
+{
+    a->scan = *scan;
+    a->period = oct_scan_sent_lines(scan);
+    a->lag = oct_scan_lag(scan);
 }
 
 void oct_assembler_set_patience(struct oct_assembler *a, uint64_t patience_us)
@@ -159,6 +169,20 @@ void oct_assembler_refuse(struct oct_assembler *a, enum oct_bad reason, unsigned
 }
 
 /* ---- B-scans ---- */
+
+/* A-lines of B-scans among the lines below this number. */
+static uint64_t count_alines(const struct oct_assembler *a, uint64_t line)
+{
+    const uint64_t n_lines = a->geometry.n_lines, sent = line % a->period;
+    const uint64_t of_last = sent < a->lag ? 0 : sent - a->lag;
+    return line / a->period * n_lines + (of_last < n_lines ? of_last : n_lines);
+}
+
+static bool is_turned(const struct oct_assembler *a, uint64_t number)
+{
+    return a->scan.n_lines &&
+           oct_scan_is_turned(&a->scan, (uint32_t)(number % a->geometry.n_bscans));
+}
 
 /* B-scans first .. end - 1 of this acquisition will not be delivered. */
 static void tell_lost(struct oct_assembler *a, uint64_t first, uint64_t end, enum oct_loss reason)
@@ -240,11 +264,15 @@ static void clear_missing(struct oct_assembler *a)
 /* Lines of the open B-scan that are missing because the gate was closed. */
 static uint32_t count_cut(const struct oct_assembler *a)
 {
-    uint64_t first = a->now.next_bscan * a->geometry.n_lines;
+    const uint32_t n_lines = a->geometry.n_lines;
+    const bool turned = is_turned(a, a->now.next_bscan);
+    const uint64_t first = a->now.next_bscan * a->period + a->lag;
     uint32_t n_cut = 0;
-    for (uint32_t j = 0; j < a->geometry.n_lines; j++)
-        n_cut += !a->frame->line_valid[j] &&
-                 (first + j < a->now.heard_first || first + j >= a->now.heard_end);
+    for (uint32_t j = 0; j < n_lines; j++) {
+        const uint64_t line = first + (turned ? n_lines - 1 - j : j);
+        n_cut +=
+            !a->frame->line_valid[j] && (line < a->now.heard_first || line >= a->now.heard_end);
+    }
     return n_cut;
 }
 
@@ -300,7 +328,7 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
         .start_sequence = h->sequence,
         .last_sequence = h->sequence - 1,
         /* Lines sent before octd joined a running camera are not missing. */
-        .next_bscan = from_start ? 0 : h->first_line / a->geometry.n_lines,
+        .next_bscan = from_start ? 0 : h->first_line / a->period,
         .next_line = from_start ? 0 : h->first_line,
         .heard_first = from_start || goes_on ? 0 : h->first_line,
         .heard_end = UINT64_MAX,
@@ -380,6 +408,7 @@ static bool borrow(struct oct_assembler *a, const struct oct_lines_header *h, co
 {
     const uint32_t n_lines = a->geometry.n_lines;
     if (!a->lender.lend || !a->frame || a->n_present > 0 || count != n_lines ||
+        is_turned(a, a->now.next_bscan) ||
         n_lines * oct_samples_bytes(h->format, h->n_samples) < OCT_LEND_BYTES ||
         (h->format == OCT_LINES_U16 && (uintptr_t)lines % 2 != 0) ||
         !a->lender.lend(a->lender.owner, a->frame->info.id))
@@ -389,13 +418,35 @@ static bool borrow(struct oct_assembler *a, const struct oct_lines_header *h, co
     return true;
 }
 
+/* Copies those of the `count` lines that have not arrived before, the last to A-line j and the
+ * others behind it; returns how many. */
+static uint32_t copy_turned(struct oct_assembler *a, const void *lines, uint64_t line_bytes,
+                            uint32_t j, uint32_t count)
+{
+    uint8_t *valid = a->frame ? a->frame->line_valid : a->dropped_valid;
+    uint32_t placed = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        if (valid[j + k])
+            continue;
+        valid[j + k] = 1;
+        placed++;
+        if (a->frame)
+            memcpy(slot_line(a, j + k), (const unsigned char *)lines + (count - 1 - k) * line_bytes,
+                   line_bytes);
+    }
+    return placed;
+}
+
 /* Copies those of the `count` lines that have not arrived before; returns how many. */
 static uint32_t copy_lines(struct oct_assembler *a, const struct oct_lines_header *h,
                            const void *payload, uint64_t from, uint32_t count)
 {
     const uint64_t line_bytes = oct_samples_bytes(h->format, h->n_samples);
-    uint32_t j = (uint32_t)((h->first_line + from) % a->geometry.n_lines), placed = 0;
+    uint32_t j = (uint32_t)((h->first_line + from) % a->period) - a->lag, placed = 0;
     uint8_t *valid = a->frame ? a->frame->line_valid : a->dropped_valid;
+    if (is_turned(a, a->now.next_bscan))
+        return copy_turned(a, (const unsigned char *)payload + from * line_bytes, line_bytes,
+                           a->geometry.n_lines - j - count, count);
     for (uint32_t k = 0; k < count;) {
         uint32_t run = 0; /* lines of one copy */
         while (k + run < count && !valid[j + k + run])
@@ -462,8 +513,8 @@ static bool is_astray(struct oct_assembler *a, const struct oct_lines_header *h)
     struct jump *jump = &a->now.jump;
     if (!jump->there || h->n_lines == 0 || !is_after(h->sequence, jump->sequence))
         return false;
-    uint64_t first = h->first_line / a->geometry.n_lines;
-    uint64_t last = (h->first_line + h->n_lines - 1) / a->geometry.n_lines;
+    uint64_t first = h->first_line / a->period;
+    uint64_t last = (h->first_line + h->n_lines - 1) / a->period;
     if (last >= a->now.next_bscan) {
         jump->n_messages = 0; /* lines in time: the jump was right */
         return false;
@@ -478,17 +529,27 @@ static bool is_astray(struct oct_assembler *a, const struct oct_lines_header *h)
     return jump->n_messages > ASTRAY_MESSAGES;
 }
 
+/* Lines from this one on that belong to one B-scan, or to none. */
+static uint64_t count_alike(const struct oct_assembler *a, uint64_t line, bool *is_flyback)
+{
+    const uint64_t sent = line % a->period, end = a->lag + a->geometry.n_lines;
+    *is_flyback = sent < a->lag || sent >= end;
+    return (sent < a->lag ? a->lag : sent < end ? end : a->period) - sent;
+}
+
 static void take_lines(struct oct_assembler *a, const struct oct_lines_header *h,
                        const void *payload, uint64_t arrival_ns)
 {
-    uint32_t n_lines = a->geometry.n_lines;
+    bool is_flyback;
     a->now.format = h->n_lines ? h->format : a->now.format;
     for (uint64_t from = 0; from < h->n_lines;) {
-        uint64_t line = h->first_line + from, number = line / n_lines;
-        uint64_t count = n_lines - line % n_lines;
+        uint64_t line = h->first_line + from, number = line / a->period;
+        uint64_t count = count_alike(a, line, &is_flyback);
         if (count > h->n_lines - from)
             count = h->n_lines - from;
-        if (number < a->now.next_bscan) {
+        if (is_flyback) {
+            add_count(&a->counts.lines_flyback, count);
+        } else if (number < a->now.next_bscan) {
             add_count(&a->counts.lines_late, count);
         } else {
             if (!a->open || number != a->now.next_bscan)
@@ -528,7 +589,7 @@ static enum oct_bad check_message(const struct oct_assembler *a, struct oct_line
 /* The acquisition ends after h: whole B-scans that should have come before are missing. */
 static void take_end(struct oct_assembler *a, const struct oct_lines_header *h)
 {
-    uint64_t n_lines = a->geometry.n_lines, end = h->first_line + h->n_lines;
+    uint64_t n_lines = a->geometry.n_lines, end = count_alines(a, h->first_line + h->n_lines);
     oct_assembler_flush(a, false);
     uint64_t next_bscan = end / n_lines + (end % n_lines != 0);
     if (end / n_lines >= a->now.next_bscan) {
@@ -552,7 +613,7 @@ static void note_taken(struct oct_assembler *a, const struct oct_lines_header *h
                                           .header = h,
                                           .payload = payload,
                                           .arrival_ns = arrival_ns,
-                                          .bscan_lines = a->geometry.n_lines,
+                                          .bscan_lines = a->period,
                                           .is_useless = is_useless,
                                           .is_behind = behind > 0 && behind <= INT64_MAX,
                                       });
@@ -598,9 +659,10 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
         is_new_sequence(a, h.sequence);
         add_count(&a->counts.resynchronised, 1);
     }
-    uint64_t end = h.first_line + h.n_lines;
+    const uint64_t begin = count_alines(a, h.first_line);
+    const uint64_t end = count_alines(a, h.first_line + h.n_lines);
     note_taken(a, &h, payload, arrival_ns,
-               h.n_lines && (end - 1) / a->geometry.n_lines < a->now.next_bscan);
+               end > begin && (end - 1) / a->geometry.n_lines < a->now.next_bscan);
     a->patience_left_us = a->patience_us;
     oct_assembler_give_back(a);
     take_lines(a, &h, payload, arrival_ns);

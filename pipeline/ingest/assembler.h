@@ -1,7 +1,8 @@
 /* The assembler: from messages with blocks of A-lines to whole B-scans in the raw ring.
  *
- * Lines are placed by their number, wherever blocks begin and end. A B-scan is delivered when its
- * last line is there; or, with the rest missing, when a line of a later B-scan comes, the
+ * Lines are placed by their number, wherever blocks begin and end: sent line i of a B-scan becomes
+ * A-line i, or where the scanner flies back, lags or comes from the other side, as scan.h says; lines
+ * that belong to none are counted and left out. A B-scan is delivered when its last line is there; or, with the rest missing, when a line of a later B-scan comes, the
  * acquisition ends or starts anew, or oct_assembler_flush is called. Then it is closed: lines that
  * arrive for it later are late and only counted. B-scans without a single line are not delivered;
  * their lines are counted as missing.
@@ -44,6 +45,7 @@
 #include "pipeline/flow/ring.h"
 #include "pipeline/ingest/driver_watch.h"
 #include "pipeline/plan/geometry.h"
+#include "pipeline/plan/scan.h"
 #include "pipeline/wire/wire.h"
 
 #include <stdatomic.h>
@@ -64,6 +66,7 @@ struct oct_ingest_counts {
         lines_cut; /* of those missing: of the B-scan that oct_assembler_end closed,
                                        after the last line that had come; and of the one in whose
                                        middle lines were taken up again, before the first */
+    atomic_uint_fast64_t lines_flyback;   /* arrived, and belong to no B-scan (scan.h) */
     atomic_uint_fast64_t lines_duplicate; /* arrived again */
     atomic_uint_fast64_t lines_late;      /* arrived after their B-scan was closed */
     atomic_uint_fast64_t lines_dropped;   /* arrived, but their B-scan got no slot */
@@ -87,6 +90,10 @@ struct oct_assembler;
 enum oct_err oct_assembler_create(struct oct_assembler **assembler,
                                   const struct oct_geometry *geometry, struct oct_ring *ring,
                                   uint64_t patience_us, struct oct_error *err);
+
+/* Which of the lines that are sent belong to a B-scan, and in which order. Without it all do, in
+ * theirs. Before the first take. */
+void oct_assembler_set_scan(struct oct_assembler *assembler, const struct oct_scan *scan);
 
 /* Changes the patience from the next message on; the ingest shortens it when the gate closes. */
 void oct_assembler_set_patience(struct oct_assembler *assembler, uint64_t patience_us);

@@ -457,6 +457,8 @@ enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
     enum oct_err e = oct_assembler_create(&in->assembler, geometry, raw, PATIENCE_US, err);
     if (e == OCT_OK) {
         oct_assembler_set_losses(in->assembler, options->losses);
+        if (options->scan)
+            oct_assembler_set_scan(in->assembler, options->scan);
         if (may_lend(options))
             e = create_loans(in, oct_ring_n_slots(raw), err);
     }

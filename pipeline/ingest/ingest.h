@@ -28,6 +28,7 @@ struct oct_ingest_options {
     uint64_t max_message_bytes;
     double idle_s;               /* an unfinished B-scan is delivered after this pause; 0: never */
     bool open;                   /* the gate at the start */
+    const struct oct_scan *scan; /* read by create; NULL: see oct_assembler_set_scan */
     struct oct_loss_log *losses; /* see assembler.h; may be NULL */
     struct oct_door *door;       /* borrowed; NULL: anyone on this machine may send */
 };

@@ -153,6 +153,7 @@ void oct_calibration_finish(struct oct_calibration *cal)
     free(cal->kmap_px);
     free(cal->dispersion);
     free(cal->background);
+    free(cal->positions_um);
     *cal = (struct oct_calibration){0};
 }
 
@@ -184,7 +185,8 @@ enum oct_err oct_calibration_copy(struct oct_calibration *dst, const struct oct_
                     src->n_wavelengths, 1) &&
         copy_values(&dst->kmap_px, &dst->n_kmap, src->kmap_px, src->n_kmap, 1) &&
         copy_values(&dst->dispersion, &dst->n_dispersion, src->dispersion, src->n_dispersion, 2) &&
-        copy_values(&dst->background, &dst->n_background, src->background, src->n_background, 1))
+        copy_values(&dst->background, &dst->n_background, src->background, src->n_background, 1) &&
+        copy_values(&dst->positions_um, &dst->n_positions, src->positions_um, src->n_positions, 2))
         return OCT_OK;
     oct_calibration_finish(dst);
     return OCT_E_NO_MEMORY;

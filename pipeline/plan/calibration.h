@@ -37,6 +37,8 @@ struct oct_calibration {
     enum oct_dispersion_over dispersion_over;         /* of the coefficients */
     double *background;                               /* [n_background], N of them, counts */
     size_t n_background;
+    double *positions_um; /* [n_positions][2] x, y of the A-lines of a volume (scan.h: file) */
+    size_t n_positions;
     double axial_um;           /* what a lab states of the depth scale; 0: nothing (axial.h) */
     double lambda_nm, band_nm; /* of the band that the N samples span; 0: nothing */
     double span_per_nm;        /* rad/nm of k that they span by the word of a recording's maker,

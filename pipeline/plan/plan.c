@@ -361,8 +361,29 @@ enum oct_err oct_plan_create(struct oct_plan **out, const struct oct_geometry *g
         oct_plan_destroy(plan);
         return e;
     }
+    plan->scan = (struct oct_scan){.n_lines = geometry->n_lines, .n_bscans = geometry->n_bscans};
     *out = plan;
     return OCT_OK;
+}
+
+enum oct_err oct_plan_set_scan(struct oct_plan *plan, const struct oct_scan *scan,
+                               struct oct_error *err)
+{
+    struct oct_scan its = *scan;
+    const struct oct_geometry *g = &plan->geometry;
+    const size_t n_rows = plan->calibration.n_positions, n = (size_t)g->n_bscans * g->n_lines;
+    its.n_lines = g->n_lines;
+    its.n_bscans = g->n_bscans;
+    its.file = (const double(*)[2])plan->calibration.positions_um;
+    if (its.pattern == OCT_SCAN_FILE && its.file && n_rows != n)
+        return oct_fail_key(err, OCT_E_CONFIG, "scan.positions",
+                            "scan.positions: has %zu rows, and a volume %zu A-lines (scan.bscans "
+                            "times scan.lines): one row each",
+                            n_rows, n);
+    const enum oct_err e = oct_scan_check(&its, err);
+    if (!e)
+        plan->scan = its;
+    return e;
 }
 
 static bool same_values(const double *a, size_t n_a, const double *b, size_t n_b)
@@ -389,6 +410,17 @@ static bool same_calibration(const struct oct_calibration *a, const struct oct_c
            a->dispersion_over == b->dispersion_over;
 }
 
+/* Whether both put lines onto the same grid: of the scan all that pictures depend on. */
+static bool same_grid(const struct oct_scan *a, const struct oct_scan *b)
+{
+    const bool uneven = oct_scan_is_uneven(a);
+    return uneven == oct_scan_is_uneven(b) &&
+           (!uneven ||
+            (a->pattern == b->pattern && same_values(&a->phase_deg, 1, &b->phase_deg, 1) &&
+             a->flyback_lines == b->flyback_lines &&
+             same_values(&a->delay_lines, 1, &b->delay_lines, 1)));
+}
+
 bool oct_plan_is_same(const struct oct_plan *a, const struct oct_plan *b)
 {
     const struct oct_chain *x = &a->chain, *y = &b->chain;
@@ -397,7 +429,7 @@ bool oct_plan_is_same(const struct oct_plan *a, const struct oct_plan *b)
            x->shaping.window == y->shaping.window && x->shaping.flatten == y->shaping.flatten &&
            same_values(&x->shaping.width, 1, &y->shaping.width, 1) &&
            same_geometry(&a->geometry, &b->geometry, x->dc == OCT_DC_RUNNING) &&
-           same_calibration(&a->calibration, &b->calibration);
+           same_calibration(&a->calibration, &b->calibration) && same_grid(&a->scan, &b->scan);
 }
 
 void oct_plan_destroy(struct oct_plan *plan)

@@ -23,6 +23,7 @@
 #include "pipeline/base/err.h"
 #include "pipeline/plan/calibration.h"
 #include "pipeline/plan/geometry.h"
+#include "pipeline/plan/scan.h"
 #include "pipeline/plan/spread.h"
 #include "pipeline/plan/window.h"
 
@@ -104,6 +105,8 @@ struct oct_plan {
     double q_minus, q_plus; /* where on the k grid t of the coefficients is -1 and +1 */
     double axial_um;        /* optical path per depth pixel, micrometres in air; NaN: axial.h */
     struct oct_calibration calibration; /* the plan's own copy */
+    struct oct_scan scan; /* where the A-lines lie; until oct_plan_set_scan a raster of a field of
+                             unknown size */
 };
 
 /* Checks the calibration against the geometry and computes the tables. Exactly one of wavelengths
@@ -116,12 +119,19 @@ enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *
                              const struct oct_calibration *calibration,
                              const struct oct_chain *chain, struct oct_error *err);
 
+/* Where the A-lines lie, before others see the plan: n_lines and n_bscans become the geometry's, file
+ * the calibration's positions. OCT_E_CONFIG as oct_scan_check, or scan.positions has other than V * M
+ * rows; the plan is as before. */
+enum oct_err oct_plan_set_scan(struct oct_plan *plan, const struct oct_scan *scan,
+                               struct oct_error *err);
+
 /* theta of contract step 5 in radians at place q of the P2 steps, from the coefficients: what the
  * recorder writes is what the engines apply. */
 double oct_plan_theta(const struct oct_plan *plan, double q);
 
 /* Whether both make the same pictures of the same samples: they were made of the same geometry, but
- * for the number of B-scans where the chain does not look at it, calibration and chain. */
+ * for the number of B-scans where neither chain nor scan looks at it, calibration, chain and
+ * scan. */
 bool oct_plan_is_same(const struct oct_plan *a, const struct oct_plan *b);
 
 /* NULL is fine. */

@@ -180,11 +180,24 @@ uint64_t oct_volume_form_bytes(const struct oct_image_form *form, uint32_t n_bsc
     return oct_image_form_rows(form, n_bscans) * a_row;
 }
 
+#define MOST_POSITIONS (UINT64_C(1) << 22) /* A-lines: 32 MiB of positions */
 #define RESULT_HEADER_BYTES (1u << 16) /* of one form's objects: a block each, labels, padding */
 
 size_t oct_volume_spectra_bytes(const struct oct_geometry *g, const struct oct_volume_about *about)
 {
     return g->n_lines * (size_t)oct_samples_bytes(about->spectra_format, g->n_samples);
+}
+
+/* A-lines of which the file says where they lie: none where that is unknown, or a volume has so many
+ * that the file's beginning would not fit into memory. */
+static uint64_t count_positions(const struct oct_plan *plan)
+{
+    double um[2];
+    const uint64_t n = (uint64_t)plan->geometry.n_bscans * plan->geometry.n_lines;
+    oct_scan_position(&plan->scan, 0, 0, um);
+    return n <= MOST_POSITIONS && (plan->scan.pattern == OCT_SCAN_FILE || isfinite(um[0] + um[1]))
+               ? n
+               : 0;
 }
 
 /* Adds up arrays, calibration and texts. Each array starts at a block of its own, which the first
@@ -208,6 +221,7 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
         bytes += (uint64_t)g->n_bscans * oct_geometry_complex_bytes(g);
     bytes += describe_bytes(g);
     bytes += sizeof(double) * (cal->n_wavelengths + cal->n_kmap + cal->n_background);
+    bytes += sizeof(double) * 2 * cal->n_positions + 2 * sizeof(float) * count_positions(plan);
     bytes += 2 * sizeof(double) * (uint64_t)g->upsampled;
     for (unsigned i = 0; i < about->n_forms; i++)
         bytes += RESULT_HEADER_BYTES + oct_volume_form_bytes(about->forms[i], g->n_bscans);
@@ -322,6 +336,44 @@ static void put_coefficients(struct builder *b, const struct oct_plan *plan)
     free(phase);
 }
 
+/* Where each A-line lies, [V][M] f32. */
+static void put_positions(struct builder *b, const char *name, const struct oct_plan *plan,
+                          unsigned axis)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    const uint64_t dims[2] = {g->n_bscans, g->n_lines};
+    float *values = malloc(dims[0] * dims[1] * sizeof(*values));
+    for (uint32_t v = 0; values && v < g->n_bscans; v++)
+        for (uint32_t j = 0; j < g->n_lines; j++) {
+            double um[2];
+            oct_scan_position(&plan->scan, v, j, um);
+            values[(uint64_t)v * g->n_lines + j] = (float)um[axis];
+        }
+    hid_t dataset = make_array(b, name, H5T_IEEE_F32LE, 2, dims);
+    if (!b->failed &&
+        (!values || H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0))
+        note_failure(b);
+    put_text(b, dataset, "units", "um");
+    OCT_HDF5_CLOSE(dataset);
+    free(values);
+}
+
+static void put_scan(struct builder *b, const struct oct_plan *plan)
+{
+    make_group(b, "/scan");
+    hid_t group = b->failed ? H5I_INVALID_HID : H5Gopen2(b->file, "/scan", H5P_DEFAULT);
+    put_text(b, group, "pattern", oct_scan_pattern_names[plan->scan.pattern]);
+    put_attribute(b, group, "flyback_lines", H5T_NATIVE_UINT32, 0, &plan->scan.flyback_lines);
+    put_f64(b, group, "trigger_delay_lines", plan->scan.delay_lines);
+    put_f64(b, group, "phase_deg", plan->scan.phase_deg);
+    if (group >= 0)
+        H5Gclose(group);
+    if (!b->failed && count_positions(plan) > 0) {
+        put_positions(b, "/scan/x_um", plan, 0);
+        put_positions(b, "/scan/y_um", plan, 1);
+    }
+}
+
 static void put_calibration(struct builder *b, const struct oct_plan *plan)
 {
     const struct oct_calibration *cal = &plan->calibration;
@@ -329,6 +381,10 @@ static void put_calibration(struct builder *b, const struct oct_plan *plan)
     put_list(b, "/calibration/wavelengths_nm", cal->wavelengths_nm, cal->n_wavelengths, "nm");
     put_list(b, "/calibration/kmap_px", cal->kmap_px, cal->n_kmap, "px");
     put_list(b, "/calibration/background", cal->background, cal->n_background, "counts");
+    if (cal->n_positions > 0) {
+        const uint64_t dims[2] = {cal->n_positions, 2};
+        put_table(b, "/calibration/positions_um", cal->positions_um, 2, dims, "um");
+    }
     if (cal->n_dispersion > 0) {
         uint64_t dims[2] = {cal->n_dispersion, 2};
         put_table(b, "/calibration/dispersion", cal->dispersion, 2, dims, "1");
@@ -638,6 +694,7 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
     if (!b->failed)
         b->failed = !describe_places(&b->scales, b->file, b->array, g, about, &spacing, &b->reason);
     put_calibration(b, plan);
+    put_scan(b, plan);
     build_frames(b, g, about, layout, with_spectra, with_bscans);
     if (about->gap_map)
         build_gaps(b, g, layout);

@@ -244,7 +244,7 @@ static void walk_store(uint64_t whole_bytes, uint32_t window, bool loop)
 {
     struct oct_line_store *store;
     struct oct_recording *recording = open_recording();
-    must(oct_line_store_create(&store, recording, window, loop, whole_bytes, 1, &failure));
+    must(oct_line_store_create(&store, recording, NULL, window, loop, whole_bytes, 1, &failure));
     assert_int_equal(oct_line_store_is_whole(store), whole_bytes > 0);
     for (uint64_t line = 0; line < (loop ? 5u : 1u) * B * M;) {
         uint64_t left = B * M - line % (B * M);
@@ -277,7 +277,7 @@ TEST(a_recording_cut_while_being_read_is_an_error)
     struct oct_error err = {0};
     struct oct_line_store *store;
     struct oct_recording *recording = open_recording();
-    assert_int_equal(oct_line_store_create(&store, recording, M, false, 0, 1, &err), OCT_OK);
+    assert_int_equal(oct_line_store_create(&store, recording, NULL, M, false, 0, 1, &err), OCT_OK);
     assert_int_equal(truncate("store.raw", 4 * M * N * 2 + 10), 0);
     enum oct_err code = OCT_OK;
     uint64_t line = 0;
@@ -289,7 +289,7 @@ TEST(a_recording_cut_while_being_read_is_an_error)
     assert_int_equal(line, 5 * M);
     assert_non_null(strstr(err.text, "B-scan 4"));
     oct_line_store_destroy(store);
-    assert_int_equal(oct_line_store_create(&store, recording, M, false, 1 << 20, 1, &err),
+    assert_int_equal(oct_line_store_create(&store, recording, NULL, M, false, 1 << 20, 1, &err),
                      OCT_E_FORMAT);
     assert_null(store);
     oct_recording_close(recording);

@@ -65,7 +65,7 @@ static enum oct_err put_all(const struct oct_flow_engine_ops *ops, struct oct_fl
         float *pinned = g->pinned ? g->pinned + 2 * i * n_values(g) : NULL;
         struct oct_image_frame frame = {
             .complex_values = pinned ? NULL : at, .complex_device = pinned, .complex_gpu = g->gpu};
-        if (!(g->lost >> i & 1))
+        if (i >= 64 || !(g->lost >> i & 1))
             e = ops->put(engine, i, &frame, NULL);
     }
     return e;

@@ -8,6 +8,7 @@ static const struct oct_command *const parts[] = {
     &oct_command_calibrate_kmap,
     &oct_command_calibrate_dispersion,
     &oct_command_calibrate_report,
+    &oct_command_calibrate_scan,
     NULL,
 };
 
@@ -28,7 +29,7 @@ const struct oct_command oct_command_calibrate = {
     .name = "calibrate",
     .usage = "PART ...",
     .keys = "",
-    .help = "finds k map and dispersion from a lab's own measurements",
+    .help = "finds k map, dispersion and the mirrors' lag from a lab's own measurements",
     .parts = parts,
     .run = run,
 };

@@ -16,7 +16,8 @@
 struct oct_line_store {
     struct oct_recording *recording;
     uint64_t total;
-    uint32_t n_lines, n_samples; /* M, N */
+    struct oct_scan scan;        /* of the camera that is played */
+    uint32_t n_lines, n_samples; /* that it sends a B-scan; N */
     uint64_t n_slots;
     bool whole, loop;
     uint16_t *samples; /* [n_slots * M][N] */
@@ -34,13 +35,49 @@ struct oct_line_store {
     struct oct_error error;
 };
 
+static void turn_lines(const struct oct_line_store *s, struct oct_raw_frame *frame)
+{
+    const uint32_t n_samples = s->n_samples;
+    for (uint32_t j = 0, k = s->scan.n_lines - 1; j < k; j++, k--) {
+        uint16_t *a = frame->spectra + (size_t)j * n_samples;
+        uint16_t *b = frame->spectra + (size_t)k * n_samples;
+        for (uint32_t i = 0; i < n_samples; i++) {
+            const uint16_t sample = a[i];
+            a[i] = b[i];
+            b[i] = sample;
+        }
+        const uint8_t is_valid = frame->line_valid[j];
+        frame->line_valid[j] = frame->line_valid[k];
+        frame->line_valid[k] = is_valid;
+    }
+}
+
+/* What a camera sees while the mirrors return: the sweep once more, backwards and faster. */
+static void fly_back(struct oct_line_store *s, uint64_t first)
+{
+    const uint32_t n = s->scan.n_lines, n_back = s->scan.flyback_lines;
+    const uint32_t lag = oct_scan_lag(&s->scan);
+    for (uint32_t i = 0; i < n_back; i++) {
+        const uint32_t to = (lag + n + i) % s->n_lines;
+        const uint32_t from = lag + n - 1 - (uint32_t)((uint64_t)i * n / n_back);
+        memcpy(s->samples + (first + to) * s->n_samples, s->samples + (first + from) * s->n_samples,
+               s->n_samples * sizeof(uint16_t));
+        s->valid[first + to] = s->valid[first + from];
+    }
+}
+
 static enum oct_err read_slot(struct oct_line_store *s, uint64_t k, struct oct_error *err)
 {
-    uint64_t first = k % s->n_slots * s->n_lines;
-    struct oct_raw_frame frame = {.spectra = s->samples + first * s->n_samples,
-                                  .line_valid = s->valid + first};
+    const uint64_t first = k % s->n_slots * s->n_lines, aline = first + oct_scan_lag(&s->scan);
+    struct oct_raw_frame frame = {.spectra = s->samples + aline * s->n_samples,
+                                  .line_valid = s->valid + aline};
     bool valid;
-    return oct_recording_read(s->recording, k % s->total, &frame, &valid, err);
+    const enum oct_err e = oct_recording_read(s->recording, k % s->total, &frame, &valid, err);
+    if (!e && oct_scan_is_turned(&s->scan, (uint32_t)(k % s->total)))
+        turn_lines(s, &frame);
+    if (!e)
+        fly_back(s, first);
+    return e;
 }
 
 static void *read_ahead(void *argument)
@@ -126,14 +163,17 @@ static enum oct_err start_reader(struct oct_line_store *s, uint32_t window_lines
 }
 
 enum oct_err oct_line_store_create(struct oct_line_store **store, struct oct_recording *recording,
-                                   uint32_t window_lines, bool loop, uint64_t whole_bytes,
-                                   uint64_t ahead_bytes, struct oct_error *err)
+                                   const struct oct_scan *scan, uint32_t window_lines, bool loop,
+                                   uint64_t whole_bytes, uint64_t ahead_bytes,
+                                   struct oct_error *err)
 {
     *store = NULL;
     struct oct_line_store *s = oct_alloc(1, sizeof(*s));
     s->recording = recording;
     s->total = oct_recording_n_bscans(recording);
-    s->n_lines = oct_recording_n_lines(recording);
+    s->scan.n_lines = oct_recording_n_lines(recording);
+    s->scan = scan ? *scan : s->scan;
+    s->n_lines = oct_scan_sent_lines(&s->scan);
     s->n_samples = oct_recording_n_samples(recording);
     s->loop = loop;
     uint64_t bscan_bytes = (uint64_t)s->n_lines * s->n_samples * sizeof(uint16_t);

@@ -10,13 +10,16 @@
 
 struct oct_line_store;
 
-/* The recording stays the caller's but must not be touched before destroy. window_lines: the most
- * lines asked for at once. whole_bytes: up to this size the recording is held whole; of a larger
- * one up to ahead_bytes (at least two B-scans and a window). Returns when the first stretch is in
- * memory. *store is NULL on error. */
+/* scan: of the camera that is played: the lines of a B-scan come in the order in which it sends
+ * them, with those of the flyback, which a recording does not have (they show the sweep backwards);
+ * NULL: as they are recorded. The recording stays the caller's but must not be touched before
+ * destroy. window_lines: the most lines asked for at once. whole_bytes: up to this size the
+ * recording is held whole; of a larger one up to ahead_bytes (at least two B-scans and a window).
+ * Returns when the first stretch is in memory. *store is NULL on error. */
 enum oct_err oct_line_store_create(struct oct_line_store **store, struct oct_recording *recording,
-                                   uint32_t window_lines, bool loop, uint64_t whole_bytes,
-                                   uint64_t ahead_bytes, struct oct_error *err);
+                                   const struct oct_scan *scan, uint32_t window_lines, bool loop,
+                                   uint64_t whole_bytes, uint64_t ahead_bytes,
+                                   struct oct_error *err);
 
 /* Lends lines line .. line + n_lines - 1: *samples is [n_lines][N], *valid is [n_lines]. A window
  * must not cross the recording's end and windows must be asked for in rising order. Lent until the

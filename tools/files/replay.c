@@ -3,7 +3,9 @@
  * The schedule is absolute: a block of lines p .. q - 1 leaves when a camera would have exposed
  * them all, at start + q / rate, so no error adds up. Lines that the recording lacks become gaps
  * in the numbering, as with a camera that lost them. */
+#include "config/apply.h"
 #include "formats/recording.h"
+#include "formats/recording_plan.h"
 #include "numeric/samples.h"
 #include "octd/client.h"
 #include "pipeline/base/clock.h"
@@ -64,7 +66,8 @@ struct replay {
     const struct replay_options *options;
     struct oct_client *client;
     struct oct_line_store *store;
-    uint64_t n_lines_total; /* in the recording */
+    uint32_t bscan_lines;   /* sent of a B-scan */
+    uint64_t n_lines_total; /* sent of the recording */
     uint32_t n_samples;
     uint16_t format;     /* enum oct_lines_format */
     unsigned char *room; /* a block of lines in a format other than u16; else NULL */
@@ -375,7 +378,7 @@ static enum oct_err choose_block(struct replay *r, const struct oct_config *conf
                         "ingest.max_message_mb (%u MB): at most %" PRIu64,
                         block, r->n_samples, config->ingest.max_message_mb, most);
     if (block == 0)
-        block = config->scan.lines < most ? config->scan.lines : most;
+        block = r->bscan_lines < most ? r->bscan_lines : most;
     r->block = (uint32_t)(block < r->n_lines_total ? block : r->n_lines_total);
     return OCT_OK;
 }
@@ -393,15 +396,33 @@ static enum oct_err choose_format(struct replay *r, struct oct_error *err)
                : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a block");
 }
 
+/* How the camera of the recording sent its lines. Where its A-lines lay does not matter to that. */
+static enum oct_err find_scan(struct oct_scan *scan, struct oct_recording *recording,
+                              const struct oct_config *config, struct oct_error *err)
+{
+    struct oct_config its = *config;
+    const enum oct_err e = oct_recording_config(&its, recording, err);
+    *scan = oct_config_way(&its);
+    scan->n_lines = oct_recording_n_lines(recording);
+    scan->n_bscans = (uint32_t)oct_recording_n_bscans(recording);
+    if (scan->pattern != OCT_SCAN_RASTER_BOTH)
+        scan->pattern = OCT_SCAN_RASTER;
+    return e ? e : oct_scan_check(scan, err);
+}
+
 static enum oct_err replay_recording(struct replay *r, struct oct_recording *recording,
                                      const struct oct_config *config, struct oct_error *err)
 {
-    enum oct_err code;
+    struct oct_scan scan;
+    enum oct_err code = find_scan(&scan, recording, config, err);
+    if (code)
+        return code;
     r->n_samples = oct_recording_n_samples(recording);
-    r->n_lines_total = oct_recording_n_bscans(recording) * oct_recording_n_lines(recording);
+    r->bscan_lines = oct_scan_sent_lines(&scan);
+    r->n_lines_total = oct_recording_n_bscans(recording) * r->bscan_lines;
     if ((code = choose_block(r, config, err)) || (code = choose_format(r, err)) ||
-        (code = oct_line_store_create(&r->store, recording, r->block, r->options->loop, WHOLE_BYTES,
-                                      AHEAD_BYTES, err)) ||
+        (code = oct_line_store_create(&r->store, recording, &scan, r->block, r->options->loop,
+                                      WHOLE_BYTES, AHEAD_BYTES, err)) ||
         (code = connect_client(r, err)))
         return code;
     code = play(r, err);

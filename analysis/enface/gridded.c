@@ -1,0 +1,443 @@
+#include "analysis/enface/gridded.h"
+
+#include "analysis/enface/enface.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PI 3.14159265358979323846
+#define N_TAPS 12u/* A-lines of a pixel */
+#define WIDTH 0.6 /* of the Gaussian, of the farthest one's distance */
+#define MOST_WEIGHT 2.0
+#define REACH 2.0 /* pitches, of a file's A-lines */
+
+struct tap {
+    uint32_t line; /* of all rows */
+    float weight;
+};
+
+struct oct_grid {
+    uint32_t n_rows, n_lines, height, width;
+    double pitch_um, first_um[2]; /* of the middle of pixel (0, 0): x, y */
+    struct tap *taps;             /* [H * W][N_TAPS]; weight 0: none */
+};
+
+/* The A-lines, and in which cell of one pitch each lies. */
+struct cells {
+    double (*um)[2];  /* [n] */
+    uint32_t *next;   /* [n] the next in the same cell, + 1; 0: none */
+    uint32_t *first;  /* [H * W] + 1; 0: none */
+};
+
+bool oct_gridded_is_wanted(const struct oct_scan *scan, const struct oct_image_form *form)
+{
+    return !oct_scan_has_rows(scan) && form->of_volume && form->type == OCT_SAMPLE_F32 &&
+           form->rank == 2 && strcmp(form->axes[1], "line") == 0 &&
+           (strcmp(form->axes[0], "bscan") == 0 || strcmp(form->axes[0], "place") == 0);
+}
+
+/* ---- where the A-lines lie ---- */
+
+/* The B-scan that stands in a row: of several the newest, of a place the first. */
+static uint32_t bscan_of_row(const struct oct_scan *scan, const struct oct_image_form *form,
+                             uint32_t row)
+{
+    if (strcmp(form->axes[0], "place") == 0) {
+        const uint32_t repeats = scan->n_bscans / oct_scan_n_places(scan);
+        const uint32_t turn = scan->protocol.interleave ? scan->protocol.interleave : 1;
+        return row / turn * turn * repeats + row % turn;
+    }
+    const uint32_t step = oct_enface_row_step(scan->n_bscans, scan->n_lines);
+    const uint32_t end = (row + 1) * step;
+    return (end < scan->n_bscans ? end : scan->n_bscans) - 1;
+}
+
+/* The box around all A-lines; false: nothing is known. */
+static bool find_box(const double (*um)[2], size_t n, double low[2], double high[2])
+{
+    low[0] = low[1] = INFINITY;
+    high[0] = high[1] = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        for (int axis = 0; axis < 2 && isfinite(um[i][0] + um[i][1]); axis++) {
+            low[axis] = fmin(low[axis], um[i][axis]);
+            high[axis] = fmax(high[axis], um[i][axis]);
+        }
+    return high[0] > low[0] || high[1] > low[1];
+}
+
+static void lay_out(struct oct_grid *g, const double low[2], const double high[2])
+{
+    const double w = high[0] - low[0], h = high[1] - low[1];
+    const double n = (double)g->n_rows * g->n_lines;
+    const double least = fmax(w, h) / (n > OCT_ENFACE_MOST_VALUES / 4 ? OCT_ENFACE_MOST_VALUES / 4 : n);
+    g->pitch_um = fmax(sqrt(w * h / n), least);
+    g->width = (uint32_t)ceil(w / g->pitch_um) + 1;
+    g->height = (uint32_t)ceil(h / g->pitch_um) + 1;
+    g->first_um[0] = (low[0] + high[0] - (g->width - 1) * g->pitch_um) / 2;
+    g->first_um[1] = (low[1] + high[1] - (g->height - 1) * g->pitch_um) / 2;
+}
+
+void oct_grid_position(const struct oct_grid *g, double y, double x, double um[2])
+{
+    um[0] = g->first_um[0] + x * g->pitch_um;
+    um[1] = g->first_um[1] + y * g->pitch_um;
+}
+
+/* ---- the A-lines of a pixel ---- */
+
+static long cell_of(const struct oct_grid *g, const double um[2], int axis)
+{
+    return lround((um[axis] - g->first_um[axis]) / g->pitch_um);
+}
+
+static bool fill_cells(struct cells *c, const struct oct_grid *g, size_t n)
+{
+    c->next = calloc(n, sizeof(*c->next));
+    c->first = calloc((size_t)g->height * g->width, sizeof(*c->first));
+    if (!c->next || !c->first)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(c->um[i][0] + c->um[i][1]))
+            continue;
+        const size_t cell =
+            (size_t)cell_of(g, c->um[i], 1) * g->width + (size_t)cell_of(g, c->um[i], 0);
+        c->next[i] = c->first[cell];
+        c->first[cell] = (uint32_t)i + 1;
+    }
+    return true;
+}
+
+struct near {
+    unsigned n;
+    uint32_t line[N_TAPS];
+    double d2[N_TAPS]; /* rising */
+};
+
+static void note_near(struct near *near, uint32_t line, double d2)
+{
+    unsigned i = near->n < N_TAPS ? near->n++ : N_TAPS;
+    if (i == N_TAPS && d2 >= near->d2[N_TAPS - 1])
+        return;
+    i = i == N_TAPS ? N_TAPS - 1 : i;
+    for (; i > 0 && near->d2[i - 1] > d2; i--) {
+        near->d2[i] = near->d2[i - 1];
+        near->line[i] = near->line[i - 1];
+    }
+    near->d2[i] = d2;
+    near->line[i] = line;
+}
+
+static void look_in_cell(struct near *near, const struct cells *c, const struct oct_grid *g, long y,
+                         long x, const double um[2])
+{
+    if (y < 0 || x < 0 || y >= g->height || x >= g->width)
+        return;
+    for (uint32_t i = c->first[(size_t)y * g->width + (size_t)x]; i; i = c->next[i - 1]) {
+        const double dx = c->um[i - 1][0] - um[0], dy = c->um[i - 1][1] - um[1];
+        note_near(near, i - 1, dx * dx + dy * dy);
+    }
+}
+
+/* Rings of cells around the pixel, until no farther one can have a nearer line. */
+static void find_near(struct near *near, const struct cells *c, const struct oct_grid *g, long y,
+                      long x, const double um[2])
+{
+    const long most = g->height > g->width ? g->height : g->width;
+    *near = (struct near){0};
+    for (long ring = 0; ring <= most; ring++) {
+        const double least = ((double)ring - 0.5) * g->pitch_um;
+        if (near->n == N_TAPS && ring > 0 && least * least > near->d2[N_TAPS - 1])
+            return;
+        for (long i = -ring; i <= ring; i++) {
+            look_in_cell(near, c, g, y - ring, x + i, um);
+            if (ring > 0)
+                look_in_cell(near, c, g, y + ring, x + i, um);
+        }
+        for (long i = 1 - ring; i < ring; i++) {
+            look_in_cell(near, c, g, y + i, x - ring, um);
+            look_in_cell(near, c, g, y + i, x + ring, um);
+        }
+    }
+}
+
+/* The multipliers a of g (a0 + a1 dx + a2 dy), so that the weights add up to 1 and their moments to
+ * 0; false: the A-lines lie on a line. m: 1, x, y, xx, xy, yy weighted by g. */
+static bool solve_plane(const double m[6], double a[3])
+{
+    const double c0 = m[3] * m[5] - m[4] * m[4], c1 = m[2] * m[4] - m[1] * m[5];
+    const double c2 = m[1] * m[4] - m[2] * m[3];
+    const double det = m[0] * c0 + m[1] * c1 + m[2] * c2;
+    if (!(c0 > 1e-3 * m[3] * m[5]) || !(det > 1e-3 * m[0] * c0))
+        return false;
+    a[0] = c0 / det;
+    a[1] = c1 / det;
+    a[2] = c2 / det;
+    return true;
+}
+
+static void weigh(struct tap *taps, const struct near *near, const struct cells *c,
+                  const double um[2])
+{
+    double m[6] = {0}, g[N_TAPS] = {0}, a[3], most = 0;
+    const double width2 = fmax(WIDTH * WIDTH * near->d2[near->n - 1], 1e-30);
+    for (unsigned i = 0; i < near->n; i++) {
+        const double dx = c->um[near->line[i]][0] - um[0], dy = c->um[near->line[i]][1] - um[1];
+        const double moments[6] = {1, dx, dy, dx * dx, dx * dy, dy * dy};
+        g[i] = exp(-near->d2[i] / width2);
+        for (int k = 0; k < 6; k++)
+            m[k] += g[i] * moments[k];
+    }
+    const bool is_plane = solve_plane(m, a);
+    for (unsigned i = 0; i < near->n; i++) {
+        const double dx = c->um[near->line[i]][0] - um[0], dy = c->um[near->line[i]][1] - um[1];
+        const double w = is_plane ? g[i] * (a[0] + a[1] * dx + a[2] * dy) : g[i] / m[0];
+        taps[i] = (struct tap){near->line[i], (float)w};
+        most = fabs(w) <= most ? most : fabs(w);
+    }
+    for (unsigned i = 0; !(most < MOST_WEIGHT) && i < near->n; i++) /* beyond the edge a plane runs away */
+        taps[i].weight = (float)(g[i] / m[0]);
+}
+
+/* Between neighbouring spokes and A-lines. Spoke and spoke + n_rows are one, the other way round. */
+static void weigh_star(const struct oct_grid *g, const struct oct_scan *scan, struct tap *taps,
+                       const double um[2])
+{
+    const double x = um[0] - scan->centre_um[0], y = um[1] - scan->centre_um[1];
+    const double turned = atan2(y, x) - scan->angle_deg * PI / 180;
+    const double step = PI / g->n_rows;
+    double spoke = turned / step - floor(turned / (2 * PI)) * 2 * g->n_rows;
+    const double first = floor(spoke), radius = hypot(x, y) * g->n_lines / scan->width_um;
+    for (unsigned i = 0; i < 4; i++) {
+        const uint32_t s = ((uint32_t)first + i / 2) % (2 * g->n_rows);
+        const double along = s >= g->n_rows ? -radius : radius;
+        const double column = fmin(fmax((g->n_lines - 1) / 2.0 + along, 0), g->n_lines - 1);
+        const double low = fmin(floor(column), g->n_lines > 1 ? g->n_lines - 2 : 0);
+        const double of_column = i % 2 ? column - low : 1 - (column - low);
+        const double of_spoke = i / 2 ? spoke - first : 1 - (spoke - first);
+        const uint32_t line = (uint32_t)low + (g->n_lines > 1 ? i % 2 : 0);
+        taps[i] = (struct tap){s % g->n_rows * g->n_lines + line, (float)(of_column * of_spoke)};
+    }
+}
+
+static bool is_outside(const struct oct_grid *g, const struct oct_scan *scan, const double um[2])
+{
+    const double r = hypot(um[0] - scan->centre_um[0], um[1] - scan->centre_um[1]);
+    return (scan->pattern == OCT_SCAN_RADIAL || scan->pattern == OCT_SCAN_SPIRAL) &&
+           r > (scan->width_um + g->pitch_um) / 2;
+}
+
+static void fill_taps(struct oct_grid *g, const struct oct_scan *scan, const struct cells *c)
+{
+    for (uint32_t y = 0; y < g->height; y++)
+        for (uint32_t x = 0; x < g->width; x++) {
+            double um[2];
+            struct near near;
+            struct tap *taps = g->taps + ((size_t)y * g->width + x) * N_TAPS;
+            oct_grid_position(g, y, x, um);
+            if (is_outside(g, scan, um))
+                continue;
+            if (scan->pattern == OCT_SCAN_RADIAL) {
+                weigh_star(g, scan, taps, um);
+                continue;
+            }
+            find_near(&near, c, g, y, x, um);
+            if (near.n > 0 && (scan->pattern != OCT_SCAN_FILE ||
+                               near.d2[0] <= REACH * REACH * g->pitch_um * g->pitch_um))
+                weigh(taps, &near, c, um);
+        }
+}
+
+/* ---- the grid ---- */
+
+enum oct_err oct_grid_create(struct oct_grid **out, const struct oct_scan *scan,
+                             const struct oct_image_form *form, struct oct_error *err)
+{
+    struct oct_grid *g = calloc(1, sizeof(*g));
+    const size_t n = (size_t)form->dims[0] * form->dims[1];
+    struct cells c = {.um = malloc(n * sizeof(*c.um))};
+    double low[2], high[2];
+    enum oct_err e = OCT_E_NO_MEMORY;
+    *out = NULL;
+    if (!g || !c.um)
+        goto end;
+    g->n_rows = form->dims[0];
+    g->n_lines = form->dims[1];
+    for (size_t i = 0; i < n; i++)
+        oct_scan_position(scan, bscan_of_row(scan, form, (uint32_t)(i / g->n_lines)),
+                          (uint32_t)(i % g->n_lines), c.um[i]);
+    e = find_box((const double(*)[2])c.um, n, low, high) ? OCT_OK : OCT_E_CONFIG;
+    if (e)
+        goto end;
+    lay_out(g, low, high);
+    g->taps = calloc((size_t)g->height * g->width * N_TAPS, sizeof(*g->taps));
+    e = g->taps && fill_cells(&c, g, n) ? OCT_OK : OCT_E_NO_MEMORY;
+    if (!e)
+        fill_taps(g, scan, &c);
+end:
+    free(c.um);
+    free(c.next);
+    free(c.first);
+    *out = e ? NULL : g;
+    if (e)
+        oct_grid_destroy(g);
+    return e == OCT_E_CONFIG ? oct_fail_key(err, e, "scan.positions",
+                                            "scan.positions: no A-line has a place of its own")
+           : e               ? oct_fail(err, e, "out of memory for the grid of a scan")
+                             : e;
+}
+
+void oct_grid_destroy(struct oct_grid *g)
+{
+    if (g)
+        free(g->taps);
+    free(g);
+}
+
+void oct_grid_size(const struct oct_grid *g, uint32_t *height, uint32_t *width, double *pitch_um)
+{
+    *height = g->height;
+    *width = g->width;
+    *pitch_um = g->pitch_um;
+}
+
+void oct_grid_apply(const struct oct_grid *g, const float *values, float *out)
+{
+    const size_t n = (size_t)g->height * g->width;
+    for (size_t i = 0; i < n; i++) {
+        float sum = 0, weight = 0;
+        for (unsigned k = 0; k < N_TAPS; k++) {
+            const struct tap *tap = &g->taps[i * N_TAPS + k];
+            const float value = values[tap->line];
+            if (tap->weight != 0 && isfinite(value)) {
+                sum += tap->weight * value;
+                weight += tap->weight;
+            }
+        }
+        out[i] = weight > 0.5F ? sum / weight : NAN;
+    }
+}
+
+bool oct_grid_line(const struct oct_grid *g, uint32_t y, uint32_t x, uint32_t *row, uint32_t *line)
+{
+    const struct tap *taps = g->taps + ((size_t)y * g->width + x) * N_TAPS, *best = taps;
+    for (unsigned k = 1; k < N_TAPS; k++)
+        best = taps[k].weight > best->weight ? &taps[k] : best;
+    *row = best->line / g->n_lines;
+    *line = best->line % g->n_lines;
+    return best->weight > 0;
+}
+
+/* ---- an analysis in it ---- */
+
+/* One stands around another, and has its state and what it fills. */
+struct oct_analysis {
+    struct oct_analysis *inner;
+    const struct oct_stage_ops *ops;
+    struct oct_image_form form; /* the inner one's */
+    struct oct_grid *grid;
+    float *values; /* [rows][M] */
+};
+
+static enum oct_err gridded_push(struct oct_analysis *a, const struct oct_image_frame *bscan,
+                                 struct oct_error *err)
+{
+    return a->ops->push(a->inner, bscan, err);
+}
+
+static enum oct_err gridded_take(struct oct_analysis *a, struct oct_image_frame *result,
+                                 struct oct_error *err)
+{
+    struct oct_image_frame inner = *result;
+    inner.form = &a->form;
+    inner.pixels = a->values;
+    memcpy(inner.dims, a->form.dims, sizeof(inner.dims));
+    const enum oct_err e = a->ops->take(a->inner, &inner, err);
+    if (e)
+        return e;
+    const size_t n = (size_t)a->form.dims[0] * a->form.dims[1];
+    for (size_t i = (size_t)inner.dims[0] * inner.dims[1]; i < n; i++)
+        a->values[i] = NAN;
+    oct_grid_apply(a->grid, a->values, result->pixels);
+    result->info = inner.info;
+    result->whole = inner.whole;
+    result->lo = inner.lo;
+    result->hi = inner.hi;
+    memcpy(result->numbers, inner.numbers, sizeof(result->numbers));
+    return OCT_OK;
+}
+
+static void gridded_end(struct oct_analysis *a)
+{
+    if (a->ops->end)
+        a->ops->end(a->inner);
+}
+
+static void gridded_reset(struct oct_analysis *a)
+{
+    a->ops->reset(a->inner);
+}
+
+static enum oct_err gridded_configure(struct oct_analysis *a, const void *settings,
+                                      struct oct_error *err)
+{
+    return a->ops->configure ? a->ops->configure(a->inner, settings, err) : OCT_OK;
+}
+
+static bool gridded_is_at_rest(const struct oct_analysis *a)
+{
+    return a->ops->is_at_rest && a->ops->is_at_rest(a->inner);
+}
+
+static const char *gridded_running(const struct oct_analysis *a)
+{
+    return a->ops->running ? a->ops->running(a->inner) : "cpu";
+}
+
+static void gridded_destroy(struct oct_analysis *a)
+{
+    if (!a)
+        return;
+    a->ops->destroy(a->inner);
+    oct_grid_destroy(a->grid);
+    free(a->values);
+    free(a);
+}
+
+static const struct oct_stage_ops gridded_ops = {
+    .push = gridded_push,
+    .take = gridded_take,
+    .end = gridded_end,
+    .reset = gridded_reset,
+    .configure = gridded_configure,
+    .is_at_rest = gridded_is_at_rest,
+    .running = gridded_running,
+    .destroy = gridded_destroy,
+};
+
+enum oct_err oct_gridded_create(struct oct_analysis **analysis, const struct oct_stage_ops **ops,
+                                const struct oct_scan *scan, struct oct_image_form *form,
+                                struct oct_error *err)
+{
+    struct oct_analysis *a = calloc(1, sizeof(*a));
+    float *values = malloc((size_t)form->dims[0] * form->dims[1] * sizeof(*values));
+    struct oct_grid *grid = NULL;
+    enum oct_err e = a && values ? oct_grid_create(&grid, scan, form, err)
+                                 : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the grid");
+    if (e) {
+        (*ops)->destroy(*analysis);
+        *analysis = NULL;
+        free(a);
+        free(values);
+        return e;
+    }
+    *a = (struct oct_analysis){.inner = *analysis, .ops = *ops, .form = *form, .grid = grid,
+                               .values = values};
+    *analysis = a;
+    *ops = &gridded_ops;
+    oct_grid_size(grid, &form->dims[0], &form->dims[1], &form->spacing_um[0]);
+    form->spacing_um[1] = form->spacing_um[0];
+    form->axes[0] = "y";
+    form->axes[1] = "x";
+    return OCT_OK;
+}

@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+"""Scans by every pattern: the same eye comes back, live and offline, and is said to lie where it lay."""
+import glob
+import h5py
+import json
+import numpy as np
+from octtest import *
+
+M, V, N, UM = 96, 96, 512, 900.0
+EYE = dict(scan=dict(lines=M, bscans=V, width_um=UM, height_um=UM), camera=dict(samples=N))
+BOTH = {"scan.pattern": "raster-both", "scan.flyback_lines": 12, "scan.trigger_delay_lines": 3.37}
+RESONANT = {**BOTH, "scan.phase": 60, "scan.flyback_lines": 48}
+
+
+def keys(values):
+    return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+
+
+def synth(name, **values):
+    """An eye at rest, scanned with these keys; its en face picture, um a pixel, and truth."""
+    path = at(name + ".h5")
+    if not os.path.exists(path):
+        ok("synth", path, *settings(**EYE), "--motion", "none", *keys(values))
+    return path
+
+
+def enface(path):
+    out = path.replace(".h5", ".enface.h5")
+    ok("analyse", "enface", path, out, "--force")
+    with h5py.File(out) as file:
+        d = file["analysis/enface"]
+        return d[()], d.attrs["axis_spacing_um"], [str(a) for a in d.attrs["axis_names"]]
+
+
+def smooth(picture, k=5):
+    """The mean of (2 k + 1)^2 pixels: what speckle leaves of tissue."""
+    wide = np.pad(np.where(np.isfinite(picture), picture, np.nanmean(picture)), k, mode="edge")
+    sums = np.pad(wide.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+    w = 2 * k + 1
+    return (sums[w:, w:] - sums[:-w, w:] - sums[w:, :-w] + sums[:-w, :-w]) / w ** 2
+
+
+def on_raster(picture, um):
+    """The values of a gridded picture where the raster's A-lines lie."""
+    c = (np.arange(M) + .5) / M * UM - UM / 2
+    y, x = [np.clip(c / um[0] + (n - 1) / 2, 0, n - 1.001) for n in picture.shape]
+    y0, x0 = np.floor(y).astype(int)[:, None], np.floor(x).astype(int)[None]
+    fy, fx = y[:, None] - y0, x[None] - x0
+    return (picture[y0, x0] * (1 - fy) * (1 - fx) + picture[y0 + 1, x0] * fy * (1 - fx)
+            + picture[y0, x0 + 1] * (1 - fy) * fx + picture[y0 + 1, x0 + 1] * fy * fx)
+
+
+def same_eye(picture, um, most_share):
+    """Of the raster's range from above, inside the circle that all patterns fill."""
+    raster = enface(synth("raster"))[0]
+    if picture.shape != raster.shape or um[0] != UM / V:
+        picture = on_raster(picture, um)
+    c = (np.arange(M) + .5) / M * UM - UM / 2
+    inside = np.hypot(*np.meshgrid(c, c)) < 0.42 * UM
+    inside &= np.isfinite(picture)
+    assert inside.mean() > 0.5, inside.mean()
+    difference = (smooth(picture) - smooth(raster))[inside]
+    span = np.ptp(np.percentile(raster, [0.5, 99.5]))
+    assert difference.std() < most_share * span, (difference.std(), span)
+    plain = np.corrcoef(picture[inside], raster[inside])[0, 1]
+    assert plain > 0.85, plain  # speckle too, as it is the same tissue
+
+
+@case
+def gridded():
+    """radial, spiral and lissajous are gridded to the picture that a raster makes of the same eye"""
+    for pattern in "radial", "spiral", "lissajous":
+        picture, um, axes = enface(synth(pattern, **{"scan.pattern": pattern}))
+        assert axes == ["y", "x"] and um[0] == um[1] and abs(um[0] / (UM / M) - 1) < 0.2, (axes, um)
+        same_eye(picture, um, 0.02)
+
+
+@case
+def both_ways():
+    """both ways, with a lag of 3.37 lines and a resonant mirror: the raster's picture; without it not"""
+    for name, values, most in ("both", BOTH, 0.01), ("resonant", RESONANT, 0.02):
+        picture, um, axes = enface(synth(name, **values))
+        assert axes == ["bscan", "line"]
+        same_eye(picture, um, most)
+    path = synth("both", **BOTH)
+    out = at("late.h5")
+    ok("analyse", "enface", path, out, "--set", "scan.trigger_delay_lines=3")
+    with h5py.File(out) as file:
+        late = file["analysis/enface"][()]
+    good = enface(path)[0]
+    step = [np.abs(np.diff(p, axis=0)).mean() for p in (good, late)]
+    assert step[1] > 1.1 * step[0], step  # neighbours lie apart
+
+
+@case
+def positions():
+    """/scan says where each A-line lay, to a float's last bit; truth of the surfaces is of those places"""
+    with h5py.File(synth("radial", **{"scan.pattern": "radial"})) as file:
+        x, y = file["scan/x_um"][()], file["scan/y_um"][()]
+        assert file["scan"].attrs["pattern"] in ("radial", b"radial")
+    s = ((np.arange(M) + .5) / M - .5) * UM
+    angle = np.pi * np.arange(V) / V
+    assert np.allclose(x, np.outer(np.cos(angle), s), atol=1e-3)
+    assert np.allclose(y, np.outer(np.sin(angle), s), atol=1e-3)
+
+
+@case
+def from_a_file():
+    """pattern=file: an A-line a row; the recording keeps them; another number of rows is refused"""
+    places = np.random.default_rng(1).uniform(-UM / 2, UM / 2, (M * V, 2))
+    table = at("places.txt")
+    np.savetxt(table, places, fmt="%.6f")
+    path = synth("file", **{"scan.pattern": "file", "scan.positions": table})
+    with h5py.File(path) as file:
+        assert np.allclose(file["scan/x_um"][()].ravel(), places[:, 0], atol=1e-3)
+    os.remove(table)
+    picture, um, _ = enface(path)
+    same_eye(picture, um, 0.04)  # at random: some places are bare
+    np.savetxt(table, places[:-1])
+    refused_by("synth", 2, "scan.positions: has 9215 rows, and a volume 9216 A-lines",
+               at("no.h5"), *settings(**EYE), "--set", "scan.pattern=file", "--set",
+               f"scan.positions={table}")
+
+
+@case
+def lag_is_found():
+    """calibrate scan finds the lag to 0.02 lines, of an even and of a resonant mirror, in any setting"""
+    for name, values in ("both", BOTH), ("resonant", RESONANT):
+        path, out = synth(name, **values), at(name + ".ini")
+        found = json.loads(ok("calibrate", "scan", path, out, "--json")[0])
+        assert abs(found["trigger_delay_lines"] - 3.37) < 0.02, found
+        assert found["used"] >= 20 and found["sd_lines"] < 0.02, found
+        assert "[scan]\ntrigger_delay_lines = 3.3" in open(out).read()
+    got, out, err = run("octctl", "calibrate", "scan", synth("raster"))
+    assert got and not out and "its scan.pattern is raster: " in err, (got, err)
+
+
+@case
+def live():
+    """replayed with flyback and turns into octd: to the sample what was recorded, every line counted"""
+    path = synth("resonant", **RESONANT)
+    scan = keys({**RESONANT, "analysis.run": "enface", "record.volumes": 1})
+    with h5py.File(path) as file:
+        spectra = file["spectra"][()]
+        nm = at("nm.txt")
+        np.savetxt(nm, file["calibration/wavelengths_nm"][()], fmt="%.12g")
+    with Daemon(*settings(**EYE, calibration=dict(wavelengths=nm)), *scan) as daemon:
+        assert daemon.ask("record", action="start")["ok"]
+        ok("replay", path, "--to", daemon.ingest, "--rate", "40000")
+        status = daemon.wait(lambda s: s["volumes_written"] == 1)
+        check_sums(status)
+        assert status["lines_received"] == M * V and status["lines_flyback"] == 48 * V, status
+        assert status["lines_missing"] == 0 and status["lines_late"] == 0, status
+        assert status["scan"]["pattern"] == "raster-both"
+        recorded = glob.glob(daemon.records + "/*.h5")
+        with h5py.File(recorded[0]) as file:
+            assert (file["spectra"][()] == spectra).all()
+            live = file["bscans"][()]
+    again = at("again.h5")
+    ok("recon", recorded[0], again)
+    with h5py.File(again) as file:
+        assert (file["bscans"][()] == live).all()
+
+
+@case
+def refusals():
+    """what a pattern cannot have is refused at the start, by its key"""
+    for values, words in (({"scan.pattern": "circle"}, "scan.width_um: is 0"),
+                          ({"scan.pattern": "spiral", "scan.width_um": 5, "scan.phase": 10},
+                           "scan.phase: only a sweep"),
+                          ({"scan.trigger_delay_lines": 9}, "is 9, and 0.5 is the most"),
+                          ({"scan.pattern": "file"}, "scan.positions: is not set")):
+        got, out, err = run("octd", *settings(calibration=dict(wavelengths=calibration(832))),
+                            *keys(values))
+        assert got == 2 and words in err.splitlines()[-1], (got, err)
+
+
+main()
