@@ -7,8 +7,8 @@
 #include <string.h>
 
 #define PI 3.14159265358979323846
-#define N_TAPS 12u/* A-lines of a pixel */
-#define WIDTH 0.6 /* of the Gaussian, of the farthest one's distance */
+#define N_TAPS 12u /* A-lines of a pixel */
+#define WIDTH 0.6  /* of the Gaussian, of the farthest one's distance */
 #define MOST_WEIGHT 2.0
 #define REACH 2.0 /* pitches, of a file's A-lines */
 
@@ -25,9 +25,9 @@ struct oct_grid {
 
 /* The A-lines, and in which cell of one pitch each lies. */
 struct cells {
-    double (*um)[2];  /* [n] */
-    uint32_t *next;   /* [n] the next in the same cell, + 1; 0: none */
-    uint32_t *first;  /* [H * W] + 1; 0: none */
+    double (*um)[2]; /* [n] */
+    uint32_t *next;  /* [n] the next in the same cell, + 1; 0: none */
+    uint32_t *first; /* [H * W] + 1; 0: none */
 };
 
 bool oct_gridded_is_wanted(const struct oct_scan *scan, const struct oct_image_form *form)
@@ -70,7 +70,8 @@ static void lay_out(struct oct_grid *g, const double low[2], const double high[2
 {
     const double w = high[0] - low[0], h = high[1] - low[1];
     const double n = (double)g->n_rows * g->n_lines;
-    const double least = fmax(w, h) / (n > OCT_ENFACE_MOST_VALUES / 4 ? OCT_ENFACE_MOST_VALUES / 4 : n);
+    const double least =
+        fmax(w, h) / (n > OCT_ENFACE_MOST_VALUES / 4 ? OCT_ENFACE_MOST_VALUES / 4 : n);
     g->pitch_um = fmax(sqrt(w * h / n), least);
     g->width = (uint32_t)ceil(w / g->pitch_um) + 1;
     g->height = (uint32_t)ceil(h / g->pitch_um) + 1;
@@ -195,11 +196,13 @@ static void weigh(struct tap *taps, const struct near *near, const struct cells 
         taps[i] = (struct tap){near->line[i], (float)w};
         most = fabs(w) <= most ? most : fabs(w);
     }
-    for (unsigned i = 0; !(most < MOST_WEIGHT) && i < near->n; i++) /* beyond the edge a plane runs away */
+    for (unsigned i = 0; !(most < MOST_WEIGHT) && i < near->n;
+         i++) /* beyond the edge a plane runs away */
         taps[i].weight = (float)(g[i] / m[0]);
 }
 
-/* Between neighbouring spokes and A-lines. Spoke and spoke + n_rows are one, the other way round. */
+/* Between neighbouring spokes and A-lines. Spoke and spoke + n_rows are one, the other way
+ * round. */
 static void weigh_star(const struct oct_grid *g, const struct oct_scan *scan, struct tap *taps,
                        const double um[2])
 {
@@ -431,8 +434,8 @@ enum oct_err oct_gridded_create(struct oct_analysis **analysis, const struct oct
         free(values);
         return e;
     }
-    *a = (struct oct_analysis){.inner = *analysis, .ops = *ops, .form = *form, .grid = grid,
-                               .values = values};
+    *a = (struct oct_analysis){
+        .inner = *analysis, .ops = *ops, .form = *form, .grid = grid, .values = values};
     *analysis = a;
     *ops = &gridded_ops;
     oct_grid_size(grid, &form->dims[0], &form->dims[1], &form->spacing_um[0]);

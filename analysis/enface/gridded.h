@@ -3,8 +3,8 @@
  *
  * An analysis gives a value an A-line, [rows][M], a row a B-scan or a place. These are put onto an
  * even grid [H][W] of square pixels over the box around all positions, of which one has the area of
- * an A-line: pitch = sqrt(area / A-lines); the pitch is the picture's resolution, beside that of the
- * scan where its lines lie farther apart. Row 0 has the smallest y.
+ * an A-line: pitch = sqrt(area / A-lines); the pitch is the picture's resolution, beside that of
+ * the scan where its lines lie farther apart. Row 0 has the smallest y.
  *   radial: between the two neighbouring spokes and their two neighbouring A-lines, bilinear in
  *     radius and angle, within the circle.
  *   else: moving least squares of the first order (Lancaster and Salkauskas 1981) over the twelve

@@ -26,13 +26,15 @@ struct oct_even_lines {
     float *sum;              /* [2 D] */
 };
 
-/* The integral from a to b (a <= b) of line k's part in the polygon through the lines at u: a hat. */
+/* The integral from a to b (a <= b) of line k's part in the polygon through the lines at u, a
+ * hat. */
 static double hat_integral(const double *u, uint32_t n, uint32_t k, double a, double b)
 {
     double sum = 0;
     for (int side = 0; side < 2; side++) {
         const bool outer = side == 0 ? k == 0 : k + 1 == n;
-        const double foot = outer ? (side == 0 ? -INFINITY : INFINITY) : u[side == 0 ? k - 1 : k + 1];
+        const double foot =
+            outer ? (side == 0 ? -INFINITY : INFINITY) : u[side == 0 ? k - 1 : k + 1];
         const double from = side == 0 ? fmax(a, foot) : fmax(a, u[k]);
         const double to = side == 0 ? fmin(b, u[k]) : fmin(b, foot);
         const double middle = (from + to) / 2;
@@ -81,8 +83,8 @@ static bool find_taps(struct direction *way, const double *u, uint32_t n, uint32
     struct taps *taps = &way->column[j];
     *taps = (struct taps){.at = way->n_weights};
     for (uint32_t k = 0; k < n; k++) {
-        const double w = half > 1e-6 ? hat_integral(u, n, k, from, to) / (to - from)
-                                     : hat(u, n, k, j);
+        const double w =
+            half > 1e-6 ? hat_integral(u, n, k, from, to) / (to - from) : hat(u, n, k, j);
         if (w <= 0 && taps->n == 0)
             continue;
         if (w <= 0)

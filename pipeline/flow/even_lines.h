@@ -2,8 +2,9 @@
  *
  * Line j of the picture is sum_k w[j][k] * line k: the polygon through the lines where they lie,
  * and at its ends the outermost line, averaged over max(0, 1 - d) of a column around j, where d is
- * the distance of the lines there: where they lie closer than columns all take part. w[j] adds up to 1,
- * so what is even stays as it is; each line takes part in a column. dB are averaged as dB.
+ * the distance of the lines there: where they lie closer than columns all take part. w[j] adds up
+ * to 1, so what is even stays as it is; each line takes part in a column. dB are averaged as
+ * dB.
  *
  * Lines that did not come have no weight, and a column of which they have more than half is as they
  * are. One thread at a time. */

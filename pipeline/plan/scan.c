@@ -6,9 +6,8 @@
 #define PI 3.14159265358979323846
 #define MOST_PHASE_DEG 90
 
-const char *const oct_scan_pattern_names[] = {"raster", "raster-both", "line",      "circle",
-                                              "radial", "spiral",      "lissajous", "file",
-                                              NULL};
+const char *const oct_scan_pattern_names[] = {"raster", "raster-both", "line", "circle", "radial",
+                                              "spiral", "lissajous",   "file", NULL};
 
 static uint32_t at_least_1(uint32_t n)
 {
@@ -31,7 +30,8 @@ static enum oct_err check_sizes(const struct oct_scan *s, struct oct_error *err)
                             "scan.width_um: is 0, and the pattern %s needs its width, in um", name);
     if (s->pattern == OCT_SCAN_LISSAJOUS && s->height_um <= 0)
         return oct_fail_key(err, OCT_E_CONFIG, "scan.height_um",
-                            "scan.height_um: is 0, and the pattern %s needs its height, in um", name);
+                            "scan.height_um: is 0, and the pattern %s needs its height, in um",
+                            name);
     return OCT_OK;
 }
 
@@ -62,9 +62,7 @@ uint32_t oct_scan_sent_lines(const struct oct_scan *s)
 uint32_t oct_scan_lag(const struct oct_scan *s)
 {
     const double whole = floor(s->delay_lines + 0.5);
-    return whole <= 0                 ? 0
-           : whole < s->flyback_lines ? (uint32_t)whole
-                                      : s->flyback_lines;
+    return whole <= 0 ? 0 : whole < s->flyback_lines ? (uint32_t)whole : s->flyback_lines;
 }
 
 bool oct_scan_is_turned(const struct oct_scan *s, uint32_t b)

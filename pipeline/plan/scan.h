@@ -13,13 +13,13 @@
  *     radial       diameters of length width, at angle pi (t - 1/(2 n_places)): a star
  *     spiral       a turn a B-scan, w = (place + s) / n_places of the volume: radius
  *                  width / 2 * (1 - |1 - 2 w|), angle 2 pi s: outwards, then inwards again
- *     lissajous    x = width / 2 * sin(2 pi s), y = height / 2 * sin(2 pi (n_places - 1) w): a period
- *                  of x a B-scan, and one of y less than places a volume
+ *     lissajous    x = width / 2 * sin(2 pi s), y = height / 2 * sin(2 pi (n_places - 1) w): a
+ *                  period of x a B-scan, and one of y less than places a volume
  *     file         as the file says, [V * M] rows of x and y; NaN: the A-line lies nowhere
  *
  * What is sent of a B-scan is its M lines in the order of time, then flyback_lines. The mirrors lag
- * by delay_lines: line i shows what a mirror without lag would have shown delay_lines earlier. Whole
- * lines of it move the B-scan within what is sent; the rest, half a line at most, and the uneven
+ * by delay_lines: line i shows what a mirror without lag would have shown delay_lines earlier.
+ * Whole lines of it move the B-scan within what is sent; the rest, half a line at most, and the uneven
  * speed of a resonant mirror (phase_deg: the sweep is that of a sinus between -phase and +phase; 0:
  * even) are undone in pictures of raster, raster-both and line, as weights of lines.
  *
@@ -90,12 +90,12 @@ uint32_t oct_scan_place(const struct oct_scan *scan, uint32_t b);
 /* Where A-line j of the picture of B-scan b lies; NaN: unknown. */
 void oct_scan_position(const struct oct_scan *scan, uint32_t b, uint32_t j, double um[2]);
 
-/* Where the mirrors stand, in the order of time: line i of what is sent for B-scan b, i < M, without
- * lag. i may be any number, also of the flyback: then the sweep goes on. */
+/* Where the mirrors stand, in the order of time: line i of what is sent for B-scan b, i < M,
+ * without lag. i may be any number, also of the flyback: then the sweep goes on. */
 void oct_scan_way(const struct oct_scan *scan, uint32_t b, double i, double um[2]);
 
-/* Where line k of a B-scan of spectra lies, in the order of places: with the rest of the lag, before
- * pictures are put onto the even grid. */
+/* Where line k of a B-scan of spectra lies, in the order of places: with the rest of the lag,
+ * before pictures are put onto the even grid. */
 void oct_scan_sample(const struct oct_scan *scan, uint32_t b, uint32_t k, double um[2]);
 
 /* In columns (0: the middle of the first A-line), where line k of a B-scan of spectra lies, in the

@@ -65,8 +65,12 @@ static double check_plane(const struct oct_scan *scan, double within, double mos
 TEST(a_plane_stays_the_plane_whatever_the_way)
 {
     static double file[V * M][2];
-    struct oct_scan scan = {.n_lines = M, .n_bscans = V, .width_um = 1000, .height_um = 1000,
-                            .centre_um = {40, -30}, .angle_deg = 20};
+    struct oct_scan scan = {.n_lines = M,
+                            .n_bscans = V,
+                            .width_um = 1000,
+                            .height_um = 1000,
+                            .centre_um = {40, -30},
+                            .angle_deg = 20};
     struct dice dice = {1};
     scan.pattern = OCT_SCAN_RADIAL;
     const double disc = check_plane(&scan, 480, 0.03);
@@ -85,8 +89,8 @@ TEST(a_plane_stays_the_plane_whatever_the_way)
 
 TEST(what_has_not_come_is_no_value)
 {
-    const struct oct_scan scan = {.pattern = OCT_SCAN_RADIAL, .n_lines = M, .n_bscans = V,
-                                  .width_um = 1000};
+    const struct oct_scan scan = {
+        .pattern = OCT_SCAN_RADIAL, .n_lines = M, .n_bscans = V, .width_um = 1000};
     const struct oct_image_form form = form_of();
     float values[V * M];
     struct oct_grid *grid;

@@ -12,11 +12,8 @@ enum { M = 12, V = 8 };
 
 static struct oct_scan scan_of(enum oct_scan_pattern pattern)
 {
-    return (struct oct_scan){.pattern = pattern,
-                             .n_lines = M,
-                             .n_bscans = V,
-                             .width_um = 1200,
-                             .height_um = 800};
+    return (struct oct_scan){
+        .pattern = pattern, .n_lines = M, .n_bscans = V, .width_um = 1200, .height_um = 800};
 }
 
 static void assert_at(const struct oct_scan *scan, uint32_t b, uint32_t j, double x, double y)

@@ -3,8 +3,8 @@
  *
  * A lag of f lines moves a B-scan forwards by f columns, one backwards by -f: neighbours lie 2 f
  * apart, with the sign of the direction, and an eye that drifts moves both alike. Of each three
- * neighbours, registered rigidly (analysis/align/rigid.h), f = (d1 - d2) / 4; the answer is the mean
- * of those within three scaled median deviations of the median. Of a resonant mirror a lag is no
+ * neighbours, registered rigidly (analysis/align/rigid.h), f = (d1 - d2) / 4; the answer is the
+ * mean of those within three scaled median deviations of the median. Of a resonant mirror a lag is no
  * shift: the pictures are made even with what was found, and what remains is added, until nothing
  * does. */
 #include "analysis/align/prepare.h"
@@ -47,8 +47,8 @@ struct scan_job {
     struct oct_recording *recording;
     struct oct_plan *plan;
     struct oct_geometry geometry;
-    float *pictures;   /* [3 triples][M][D] dB, as the lines were taken */
-    uint32_t *bscans;  /* [triples] the first of each */
+    float *pictures;  /* [3 triples][M][D] dB, as the lines were taken */
+    uint32_t *bscans; /* [triples] the first of each */
     struct delay delay;
 };
 
@@ -78,8 +78,7 @@ static enum oct_err read_picture(struct scan_job *s, uint64_t b, float *picture,
     };
     bool valid;
     enum oct_err e = oct_recording_read(s->recording, b, &frame, &valid, err);
-    e = e ? e
-          : oct_one_bscan(s->plan, &s->config, frame.spectra, frame.line_valid, picture, err);
+    e = e ? e : oct_one_bscan(s->plan, &s->config, frame.spectra, frame.line_valid, picture, err);
     for (size_t i = 0; !e && i < picture_values(s); i++)
         picture[i] = 10 * log10f(fmaxf(picture[i], 1e-12F));
     free(frame.spectra);
@@ -94,8 +93,8 @@ static enum oct_err read_triples(struct scan_job *s, struct oct_error *err)
     enum oct_err e = OCT_OK;
     s->delay.triples = most < MOST_TRIPLES ? most : MOST_TRIPLES;
     if (s->delay.triples < LEAST_TRIPLES)
-        return oct_fail(err, OCT_E_ARG, "%s has %llu B-scans: 9 are the least",
-                        s->job.inputs[0], (unsigned long long)n);
+        return oct_fail(err, OCT_E_ARG, "%s has %llu B-scans: 9 are the least", s->job.inputs[0],
+                        (unsigned long long)n);
     s->pictures = oct_alloc(3 * s->delay.triples * picture_values(s), sizeof(float));
     s->bscans = oct_alloc(s->delay.triples, sizeof(*s->bscans));
     for (uint64_t t = 0; t < s->delay.triples && !e; t++) {
@@ -164,9 +163,7 @@ static enum oct_err find_of_triple(struct scan_job *s, struct oct_rigid *rigid,
             e = oct_rigid_set_reference(rigid, &picture, err);
     }
     const double sign = oct_scan_is_turned(&s->plan->scan, s->bscans[t]) ? -1 : 1;
-    *lines = shift[0].is_match && shift[1].is_match
-                 ? sign * (shift[0].dy - shift[1].dy) / 4
-                 : NAN;
+    *lines = shift[0].is_match && shift[1].is_match ? sign * (shift[0].dy - shift[1].dy) / 4 : NAN;
     oct_picture_finish(&picture);
     return e;
 }
