@@ -31,70 +31,15 @@ struct oct_web_view *oct_web_browser_view(const struct oct_web *web,
     return b->playback ? b->playback->view : web->live;
 }
 
-/* ---- playback ---- */
-
-static void end_playback(struct oct_web *web, struct oct_web_browser *b)
-{
-    struct oct_web_playback *p = b->playback;
-    b->playback = NULL;
-    b->frozen = b->wants_whole = false;
-    b->state_sent = 0;
-    memset(b->sent, 0, sizeof(b->sent));
-    memset(b->waiting, 0, sizeof(b->waiting));
-    if (!p)
-        return;
-    if (p->play) /* a label that was just given is written */
-        oct_play_turn(p->play, &p->model);
-    oct_play_destroy(p->play);
-    oct_web_view_destroy(p->view);
-    oct_view_model_finish(&p->model);
-    free(p);
-    web->counts.n_playbacks--;
-}
-
-/* False: no room for another one. */
-static bool begin_playback(struct oct_web *web, struct oct_web_browser *b, const char *path)
-{
-    struct oct_error why = {.text = "out of memory"};
-    end_playback(web, b);
-    struct oct_web_playback *p =
-        web->counts.n_playbacks < OCT_WEB_MOST_PLAYBACKS ? calloc(1, sizeof(*p)) : NULL;
-    if (!p)
-        return false;
-    web->counts.n_playbacks++;
-    b->playback = p;
-    oct_view_model_init(&p->model, web->app->model.endpoint, web->config->pipeline.log);
-    p->model.settings.layers = false; /* until they are asked for: they are searched in all of it */
-    p->view = oct_web_view_create(&p->model, &web->app->model, web->encoder);
-    if (!p->view || oct_play_create(&p->play, web->config, oct_web_notify, web, &why)) {
-        oct_log(OCT_LOG_WARNING, "playback: %s", why.text);
-        end_playback(web, b);
-        return false;
-    }
-    oct_view_model_tick(&p->model, oct_clock_ns());
-    oct_view_playback_open(&p->model, path, 0, false);
-    return true;
-}
-
-void oct_web_browser_turn(struct oct_web *web, struct oct_web_browser *b, uint64_t now_ns)
-{
-    struct oct_web_playback *p = b->playback;
-    if (!p)
-        return;
-    oct_view_model_tick(&p->model, now_ns);
-    oct_play_turn(p->play, &p->model);
-    if (p->model.playback.active || p->model.playback.opens) {
-        oct_web_view_refresh(p->view);
-        return;
-    }
-    snprintf(b->refusal, sizeof(b->refusal), "%.255s", oct_play_refusal(p->play));
-    end_playback(web, b);
-}
-
 void oct_web_browser_end(struct oct_web *web, struct oct_web_browser *b)
 {
     struct oct_web_browser **at = &web->browsers;
-    end_playback(web, b);
+    oct_web_playback_end(web, b);
+    if (b->errand)
+        b->errand->browser = NULL;
+    b->errand = NULL;
+    free(b->list);
+    b->list = NULL;
     while (*at && *at != b)
         at = &(*at)->next;
     if (*at)
@@ -151,28 +96,9 @@ static bool say_hello(struct oct_web *web, struct oct_web_browser *b)
 
 static bool say_list(struct oct_web *web, struct oct_web_browser *b)
 {
-    struct oct_web_recording *list = malloc(OCT_WEB_MOST_RECORDINGS * sizeof(*list));
-    const size_t room = OCT_WEB_MOST_RECORDINGS * 640;
-    unsigned char *buffer = malloc(LWS_PRE + room);
-    struct oct_json_text t;
-    bool good = list && buffer;
-    if (good) {
-        const unsigned n = oct_web_recordings_list(web->config->record.directory, list);
-        oct_json_begin(&t, (char *)buffer + LWS_PRE, room);
-        oct_json_raw(&t, "{\"recordings\":[");
-        for (unsigned i = 0; i < n; i++) {
-            oct_json_separate(&t);
-            oct_json_raw(&t, "{");
-            oct_json_member_string(&t, "name", list[i].name);
-            oct_json_member_u64(&t, "bytes", list[i].bytes);
-            oct_json_member_u64(&t, "time_s", list[i].time_s);
-            oct_json_raw(&t, "}");
-        }
-        oct_json_raw(&t, "]}");
-        good = send_bytes(web, b, buffer + LWS_PRE, oct_json_end(&t), LWS_WRITE_TEXT);
-    }
-    free(buffer);
-    free(list);
+    const bool good = send_bytes(web, b, b->list + OCT_WEB_BEFORE, b->n_list, LWS_WRITE_TEXT);
+    free(b->list);
+    b->list = NULL;
     return good;
 }
 
@@ -272,8 +198,7 @@ bool oct_web_browser_write(struct oct_web *web, struct oct_web_browser *b)
         good = say_hello(web, b);
     } else if (b->refusal[0]) {
         good = say_refused(web, b);
-    } else if (b->wants_list) {
-        b->wants_list = false;
+    } else if (b->list) {
         good = say_list(web, b);
     } else if (has_state(view, b, now_ns)) {
         b->state_sent = state->serial;
@@ -299,7 +224,7 @@ void oct_web_browser_wake(struct oct_web *web, struct oct_web_browser *b)
 {
     const struct oct_web_view *view = oct_web_browser_view(web, b);
     const uint64_t now_ns = oct_clock_ns();
-    bool has = b->says_hello || b->refusal[0] || b->wants_list || has_state(view, b, now_ns) ||
+    bool has = b->says_hello || b->refusal[0] || b->list || has_state(view, b, now_ns) ||
                is_whole_due(view, b, now_ns);
     for (unsigned kind = 0; kind < OCT_WEB_N_KINDS; kind++)
         has |= is_due(web, b, (enum oct_web_kind)kind, now_ns);
@@ -385,15 +310,20 @@ static void hear_pseudonym(struct oct_web *web, struct oct_web_browser *b, const
     oct_view_model_end_typing(model, true);
 }
 
-static bool hear_open(struct oct_web *web, struct oct_web_browser *b, const char *name)
+/* What is no name ends the connection; of the folder is asked with the next turn. */
+static bool hear_open(struct oct_web_browser *b, const char *name)
 {
-    char path[OCT_CONFIG_STRING_BYTES + NAME_MAX + 2];
-    if (!oct_web_recordings_has(web->config->record.directory, name))
+    if (!oct_web_recordings_is_name(name))
         return false;
-    snprintf(path, sizeof(path), "%s/%s", web->config->record.directory, name);
-    if (!begin_playback(web, b, path))
-        snprintf(b->refusal, sizeof(b->refusal), "others play as many recordings as octweb can");
+    snprintf(b->open, sizeof(b->open), "%s", name);
+    b->wants_open = true;
     return true;
+}
+
+static void hear_list(struct oct_web_browser *b, const char *of)
+{
+    snprintf(b->list_of, sizeof(b->list_of), "%.100s", of ? of : "");
+    b->wants_list = true;
 }
 
 static double number_of(const cJSON *message, const char *name)
@@ -428,17 +358,19 @@ static bool hear_message(struct oct_web *web, struct oct_web_browser *b, const c
     else if (pseudonym)
         hear_pseudonym(web, b, pseudonym, text_of(message, "of"), text_of(message, "was"));
     else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "list")))
-        b->wants_list = true;
+        hear_list(b, text_of(message, "of"));
     else if (open)
-        return hear_open(web, b, open);
+        return hear_open(b, open);
     else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "live")))
-        end_playback(web, b);
-    else if (b->playback && isfinite(go))
-        oct_view_playback_go(&b->playback->model, go);
-    else if (b->playback && isfinite(line))
-        oct_view_playback_slice_at(&b->playback->model, line);
-    else /* of a recording that ended meanwhile */
-        return isfinite(go) || isfinite(line);
+        oct_web_playback_live(web, b);
+    else if (isfinite(go)) { /* the newest is gone to with the next turn */
+        b->goes = true;
+        b->go = go;
+    } else if (isfinite(line)) {
+        b->slices = true;
+        b->slice = line;
+    } else
+        return false;
     return true;
 }
 

@@ -76,17 +76,18 @@ class Publisher(threading.Thread):
 class Web:
     """A running octweb."""
 
-    def __init__(self, publish, control="tcp://127.0.0.1:1", *more):
+    def __init__(self, publish, control="tcp://127.0.0.1:1", *more, tokens=None, env=None):
         self.port = free_port()
         self.where = folder(f"web{self.port}")
-        self.tokens = self.where + "/tokens"
+        self.tokens = tokens or self.where + "/tokens"
         self.base = f"http://127.0.0.1:{self.port}"
         self.settings = settings(publish=dict(endpoint=publish), control=dict(endpoint=control),
                                  web=dict(endpoint=f"127.0.0.1:{self.port}", tokens=self.tokens))
         self.log_path = self.where + "/log"
         self.process = subprocess.Popen([program("octweb"), *self.settings, *map(str, more)],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=open(self.log_path, "wb"))
+                                        stderr=open(self.log_path, "wb"),
+                                        env=dict(os.environ, **(env or {})))
         atexit.register(self.process.kill)
         until(lambda: self.answers(), "octweb to listen")
 
@@ -145,6 +146,48 @@ def parse(message):
     return dict(kind=kind, serial=serial, form=form, width=width, height=height, lines=lines,
                 depth=depth, lo=lo, hi=hi, frame=frame, json=json.loads(message[64:64 + n]),
                 image=message[64 + n:])
+
+
+class Looker:
+    """A browser that says what it has seen, or not."""
+
+    def __init__(self, web, cookie=None, sees=True, **more):
+        self.socket, self.sees = web.open(cookie or web.cookie(), **more), sees
+
+    def next(self, true, timeout_s=PATIENCE_S):
+        """The next message of which true() is: a dict, of a picture with its image."""
+        async def find():
+            while True:
+                came = await self.socket.recv()
+                message = json.loads(came) if isinstance(came, str) else parse(came)
+                if "image" in message and self.sees:
+                    await self.socket.send(json.dumps(dict(seen=message["serial"])))
+                if true(message):
+                    return message
+        return wait(find(), timeout_s)
+
+    def say(self, **message):
+        wait(self.socket.send(json.dumps(message)))
+
+    def picture(self, kind=0, png=False):
+        return self.next(lambda m: m.get("kind") == kind and "image" in m
+                         and bool(m["form"] & 256) == png)
+
+    def state(self, true=lambda s: True):
+        return self.next(lambda m: "recording" in m and true(m))
+
+    def ends(self, within_s):
+        began = time.monotonic()
+        try:
+            self.next(lambda m: False, within_s)
+        except websockets.ConnectionClosed:
+            return time.monotonic() - began
+        except asyncio.TimeoutError:
+            return None
+
+    def close(self):
+        with contextlib.suppress(websockets.ConnectionClosed):
+            wait(self.socket.close())
 
 
 class Chromium:

@@ -68,6 +68,8 @@ struct oct_play {
     pthread_mutex_t lock; /* guards all down to `box` */
     pthread_cond_t asked, answered;
     bool ending, idle;
+    void (*left)(void *context); /* not NULL: the thread frees the play, and calls this */
+    void *left_context;
     uint64_t opened_number; /* the request that was opened or refused last */
     struct oct_play_wants wants;
     uint64_t n_asked; /* changes of wants */
@@ -840,6 +842,17 @@ static bool serve(struct oct_play *p, const struct oct_play_wants *wants)
     return true;
 }
 
+static void free_play(struct oct_play *p)
+{
+    oct_view_enface_finish(&p->box.enface);
+    oct_view_image_finish(&p->box.layers);
+    free(p->box.exams);
+    pthread_cond_destroy(&p->asked);
+    pthread_cond_destroy(&p->answered);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
 /* The thread: works until the owner ends it. context: the struct oct_play. */
 static void *oct_play_read(void *context)
 {
@@ -868,21 +881,16 @@ static void *oct_play_read(void *context)
         serve_label(p, &wants);
     close_file(p);
     forget_names(p);
+    void (*left)(void *) = p->left;
+    void *left_context = p->left_context;
+    if (left) {
+        free_play(p);
+        left(left_context);
+    }
     return NULL;
 }
 
 /* ---- the model's side ---- */
-
-static void free_play(struct oct_play *p)
-{
-    oct_view_enface_finish(&p->box.enface);
-    oct_view_image_finish(&p->box.layers);
-    free(p->box.exams);
-    pthread_cond_destroy(&p->asked);
-    pthread_cond_destroy(&p->answered);
-    pthread_mutex_destroy(&p->lock);
-    free(p);
-}
 
 enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *config,
                              void (*notify_owner)(void *context), void *context,
@@ -1151,4 +1159,15 @@ void oct_play_destroy(struct oct_play *p)
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);
     free_play(p);
+}
+
+void oct_play_leave(struct oct_play *p, void (*left)(void *context), void *context)
+{
+    pthread_mutex_lock(&p->lock);
+    p->left = left;
+    p->left_context = context;
+    p->ending = true;
+    pthread_detach(p->thread);
+    pthread_cond_signal(&p->asked);
+    pthread_mutex_unlock(&p->lock);
 }
