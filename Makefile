@@ -68,9 +68,9 @@ HAVE_WEB    := $(shell pkg-config --exists libwebsockets libturbojpeg openssl 2>
 WEB_SRC     := $(wildcard web/*.c)
 WEB_VIEWER  := $(wildcard viewer/model/*.c viewer/net/*.c viewer/overlay/*.c viewer/play/*.c) \
                $(addprefix viewer/,app.c errands.c settings.c signals.c draw/guide.c)
-TEST_MAINS  := $(wildcard test/*/test_*.c)
+TEST_MAINS  := $(filter-out $(if $(HAVE_WEB),,test/web/%),$(wildcard test/*/test_*.c))
 TEST_SRC    := $(wildcard test/rig/*.c)
-FUZZ_NAMES  := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
+FUZZ_NAMES  := $(filter-out $(if $(HAVE_WEB),,web_%),$(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c)))
 FAULTIO     := $(BUILD)/test/faultio.so
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
@@ -227,7 +227,7 @@ $(BUILD)/push_lines: $(BUILD)/scripts/push_lines.o $(CLIENT)
 # What a test or a fuzz target links: archives, of which it takes only what it calls. What it brings
 # itself comes before them, whose own is then left out; the mains are in none.
 archive = $(BUILD)/lib$(1).a
-ROOM_ARCHIVES := $(foreach room,daemon viewer tools camera,$(call archive,oct$(room)))
+ROOM_ARCHIVES := $(foreach room,daemon viewer tools camera $(if $(HAVE_WEB),web),$(call archive,oct$(room)))
 TEST_ARCHIVE  := $(call archive,octtest)
 # The objects of liboctd.so, of which a test that links them sees more than the library shows.
 API_ARCHIVE   := $(call archive,octapi)
@@ -236,6 +236,7 @@ $(call archive,octdaemon): $(filter-out $(BUILD)/daemon/main.o,$(call obj,$(DAEM
 $(call archive,octviewer): $(filter-out $(BUILD)/viewer/main.o,$(call obj,$(VIEWER_SRC)))
 $(call archive,octtools): $(filter-out $(BUILD)/tools/octctl.o,$(call obj,$(TOOLS_SRC)))
 $(call archive,octcamera): $(call obj,$(CAMERA_PURE))
+$(call archive,octweb): $(filter-out $(BUILD)/web/main.o,$(call obj,$(WEB_SRC)))
 $(TEST_ARCHIVE): $(call obj,$(TEST_SRC))
 $(ROOM_ARCHIVES) $(TEST_ARCHIVE) $(API_ARCHIVE):
 	$(call say,AR,$@)
@@ -250,7 +251,8 @@ $(LIBOCTD): $(call obj,$(LIBOCTD_SRC)) $(LIB) python/liboctd/liboctd.map
 	$(Q)ln -sf $(SONAME) $(BUILD)/liboctd.so
 
 # --as-needed: a test of the rings does not load SDL.
-ALL_LIBS := $(LIB_LIBS) $(INPUT_LIBS) $(PICTURE_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
+ALL_LIBS := $(LIB_LIBS) $(INPUT_LIBS) $(PICTURE_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image \
+  $(if $(HAVE_WEB),$(WEB_PACKAGES) libpng)) $(LDLIBS)
 TEST_ARCHIVES := $(TEST_ARCHIVE) $(API_ARCHIVE) $(ROOM_ARCHIVES) $(LIB)
 LINK_TEST = $(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $(filter %.o,$^) \
   -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
@@ -301,6 +303,11 @@ FUZZERS    := $(FUZZ_NAMES:%=$(BUILD)/test/fuzzer_%)
 # What those of other programs' recordings share.
 $(foreach name,octproz octview thorlabs vortex,\
   $(eval $(BUILD)/test/test_fuzz_$(name) $(BUILD)/test/fuzzer_$(name): $(BUILD)/test/fuzz/input.o))
+# And octweb's: libwebsockets' stand-in.
+$(foreach name,web_http web_message,\
+  $(eval $(BUILD)/test/test_fuzz_$(name) $(BUILD)/test/fuzzer_$(name): $(BUILD)/test/fuzz/web.o))
+$(BUILD)/test/fuzz/web.o $(BUILD)/test/fuzz/fuzz_web_http.o $(BUILD)/test/fuzz/fuzz_web_message.o: \
+  SYSTEM_CFLAGS += $(call pkg_cflags,$(WEB_PACKAGES))
 
 $(REPLAYS): $(BUILD)/test/test_fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(BUILD)/test/fuzz/replay.o \
                                        $(FUZZ_LINKS)

@@ -90,7 +90,7 @@ bool oct_web_access_knows(struct oct_web *web, struct lws *wsi, struct oct_web_b
 struct oct_web_login {
     struct oct_web_job job;
     struct oct_web *web;
-    struct lws *wsi; /* of a link: who waits; NULL: nobody does (any more) */
+    struct lws *wsi;                /* of a link: who waits; NULL: nobody does (any more) */
     bool has_link, is_done, counts; /* as a failure, until it is none */
     char address[INET6_ADDRSTRLEN];
     char link[OCT_WEB_TOKEN_BYTES], token[OCT_WEB_TOKEN_BYTES];

@@ -15,15 +15,8 @@
 
 _Static_assert(OCT_WEB_BEFORE >= LWS_PRE, "lws writes before a message");
 
-#define MOST_UNSEEN 2u
 #define BSCAN_NS (28 * OCT_NS_PER_MS)
-#define OTHERS_NS (200 * OCT_NS_PER_MS)
-#define WHOLE_NS (200 * OCT_NS_PER_MS)
-/* A picture comes smaller where it takes so long to be drawn, better where it takes less. */
-#define SLOW_MS 180.0
-#define FAST_MS 70.0
-#define WORSE_NS (700 * OCT_NS_PER_MS)
-#define BETTER_NS (3 * OCT_NS_PER_S)
+#define OTHERS_NS (200 * OCT_NS_PER_MS) /* of the best level; of each other twice that before */
 
 struct oct_web_view *oct_web_browser_view(const struct oct_web *web,
                                           const struct oct_web_browser *b)
@@ -114,19 +107,13 @@ static bool say_refused(struct oct_web *web, struct oct_web_browser *b)
     return send_bytes(web, b, buffer + LWS_PRE, oct_json_end(&t), LWS_WRITE_TEXT);
 }
 
-static unsigned n_unseen(const struct oct_web_browser *b, enum oct_web_kind kind)
-{
-    unsigned n = 0;
-    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
-        n += b->waiting[i].serial && b->waiting[i].kind == kind;
-    return n;
-}
-
+/* The next one goes when the one before was heard, however slow the link is. */
 static bool has_state(const struct oct_web_view *view, const struct oct_web_browser *b,
                       uint64_t now_ns)
 {
     const uint32_t serial = oct_web_view_state_serial(view);
-    return serial && (serial != b->state_sent || now_ns - b->state_ns >= OCT_NS_PER_S);
+    return serial && !b->state_waits &&
+           (serial != b->state_sent || now_ns - b->state_ns >= OCT_NS_PER_S);
 }
 
 static bool is_due(const struct oct_web *web, const struct oct_web_browser *b,
@@ -134,54 +121,36 @@ static bool is_due(const struct oct_web *web, const struct oct_web_browser *b,
 {
     const uint32_t serial = oct_web_view_serial(oct_web_browser_view(web, b), kind);
     return serial && serial != b->sent[kind] && now_ns >= b->due_ns[kind] &&
-           !(kind == OCT_WEB_BSCAN && b->frozen) &&
-           n_unseen(b, kind) < (kind == OCT_WEB_BSCAN ? MOST_UNSEEN : 1);
+           !(kind == OCT_WEB_BSCAN && b->frozen) && oct_web_pace_has_room(&b->pace, kind, now_ns);
 }
 
 static bool is_whole_due(const struct oct_web_view *view, const struct oct_web_browser *b,
                          uint64_t now_ns)
 {
-    return b->wants_whole && now_ns >= b->whole_due_ns &&
-           oct_web_view_serial(view, OCT_WEB_BSCAN) != 0;
+    return b->wants_whole && oct_web_view_has_whole(view, b->whole_since, now_ns);
 }
 
-/* What waits too long before there is an answer is as slow as one that came late. */
-static void find_level(struct oct_web_browser *b, uint64_t now_ns)
+static bool send_state(struct oct_web *web, struct oct_web_browser *b,
+                       const struct oct_web_message *state, uint64_t now_ns)
 {
-    double ms = b->round_ms;
-    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
-        if (b->waiting[i].serial)
-            ms = fmax(ms, (double)(now_ns - b->waiting[i].sent_ns) / 1e6);
-    if (ms > SLOW_MS && b->level + 1 < OCT_WEB_N_LEVELS && now_ns > b->level_ns + WORSE_NS) {
-        b->level++;
-        b->level_ns = now_ns;
-    } else if (ms < FAST_MS && b->level > 0 && now_ns > b->level_ns + BETTER_NS) {
-        b->level--;
-        b->level_ns = now_ns;
-    } else if (ms >= FAST_MS && ms <= SLOW_MS) {
-        b->level_ns = now_ns;
-    }
+    b->state_sent = b->state_waits = state->serial;
+    b->state_ns = now_ns;
+    return send_bytes(web, b, state->bytes, state->n, LWS_WRITE_TEXT);
 }
 
 static bool send_picture(struct oct_web *web, struct oct_web_browser *b, enum oct_web_kind kind,
                          bool whole, uint64_t now_ns)
 {
     struct oct_web_view *view = oct_web_browser_view(web, b);
-    find_level(b, now_ns);
-    const uint64_t interval_ns = kind == OCT_WEB_BSCAN ? BSCAN_NS : OTHERS_NS;
-    b->due_ns[kind] = now_ns + interval_ns; /* of one that cannot be made, too */
+    const unsigned level = oct_web_pace_level(&b->pace, now_ns);
+    /* Of one that cannot be made, too. */
+    b->due_ns[kind] = now_ns + (kind == OCT_WEB_BSCAN ? BSCAN_NS : OTHERS_NS << level);
     const struct oct_web_message *m =
-        whole ? oct_web_view_whole(view) : oct_web_view_picture(view, kind, b->level);
+        whole ? oct_web_view_whole(view, now_ns) : oct_web_view_picture(view, kind, level);
     if (!m)
         return true;
     b->sent[kind] = m->serial;
-    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
-        if (!b->waiting[i].serial) {
-            b->waiting[i].serial = m->serial;
-            b->waiting[i].kind = kind;
-            b->waiting[i].sent_ns = now_ns;
-            break;
-        }
+    oct_web_pace_sent(&b->pace, kind, m->serial, !whole, now_ns);
     web->counts.n_pictures++;
     return send_bytes(web, b, m->bytes, m->n, LWS_WRITE_BINARY);
 }
@@ -201,12 +170,9 @@ bool oct_web_browser_write(struct oct_web *web, struct oct_web_browser *b)
     } else if (b->list) {
         good = say_list(web, b);
     } else if (has_state(view, b, now_ns)) {
-        b->state_sent = state->serial;
-        b->state_ns = now_ns;
-        good = send_bytes(web, b, state->bytes, state->n, LWS_WRITE_TEXT);
+        good = send_state(web, b, state, now_ns);
     } else if (is_whole_due(view, b, now_ns)) {
         b->wants_whole = false;
-        b->whole_due_ns = now_ns + WHOLE_NS;
         good = send_picture(web, b, OCT_WEB_BSCAN, true, now_ns);
     } else {
         for (unsigned kind = 0; kind < OCT_WEB_N_KINDS; kind++)
@@ -234,17 +200,27 @@ void oct_web_browser_wake(struct oct_web *web, struct oct_web_browser *b)
 
 /* ---- what it asks for ---- */
 
-static void hear_seen(struct oct_web_browser *b, double serial)
+static void hear_state(struct oct_web_browser *b, double serial)
 {
     const uint64_t now_ns = oct_clock_ns();
-    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
-        if (b->waiting[i].serial && (double)b->waiting[i].serial == serial) {
-            const double ms = (double)(now_ns - b->waiting[i].sent_ns) / 1e6;
-            b->round_ms += 0.2 * (ms - b->round_ms);
-            b->waiting[i].serial = 0;
-            find_level(b, now_ns);
-            return;
-        }
+    if (!b->state_waits || (double)b->state_waits != serial)
+        return;
+    b->state_waits = 0;
+    oct_web_pace_answered(&b->pace, (double)(now_ns - b->state_ns) / 1e6, now_ns);
+}
+
+static void want_whole(struct oct_web *web, struct oct_web_browser *b)
+{
+    b->wants_whole = true;
+    b->whole_since = oct_web_view_serial(oct_web_browser_view(web, b), OCT_WEB_BSCAN);
+}
+
+static void hear_freeze(struct oct_web *web, struct oct_web_browser *b, bool freezes, bool whole)
+{
+    b->frozen = freezes;
+    b->wants_whole = false;
+    if (freezes && whole)
+        want_whole(web, b);
 }
 
 static enum oct_view_action action_of(const char *key)
@@ -340,19 +316,19 @@ static const char *text_of(const cJSON *message, const char *name)
 static bool hear_message(struct oct_web *web, struct oct_web_browser *b, const cJSON *message)
 {
     const double seen = number_of(message, "seen"), go = number_of(message, "go");
-    const double line = number_of(message, "line");
+    const double line = number_of(message, "line"), heard = number_of(message, "heard");
     const char *key = text_of(message, "key"), *pseudonym = text_of(message, "pseudonym");
     const char *open = text_of(message, "open");
     const cJSON *freeze = cJSON_GetObjectItemCaseSensitive(message, "freeze");
-    if (seen > 0)
-        hear_seen(b, seen);
-    else if (cJSON_IsBool(freeze)) {
-        b->frozen = cJSON_IsTrue(freeze);
-        /* One that was frozen before it came again keeps its own picture. */
-        b->wants_whole =
-            b->frozen && !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(message, "whole"));
-    } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "whole")))
-        b->wants_whole = true;
+    if (seen > 0 && seen <= UINT32_MAX)
+        oct_web_pace_seen(&b->pace, (uint32_t)seen, oct_clock_ns());
+    else if (heard > 0)
+        hear_state(b, heard);
+    else if (cJSON_IsBool(freeze)) /* one that was frozen before it came again keeps its picture */
+        hear_freeze(web, b, cJSON_IsTrue(freeze),
+                    !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(message, "whole")));
+    else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "whole")))
+        want_whole(web, b);
     else if (key)
         hear_key(web, b, key);
     else if (pseudonym)

@@ -27,9 +27,9 @@ void oct_web_playback_end(struct oct_web *web, struct oct_web_browser *b)
     struct oct_web_playback *p = b->playback;
     b->playback = NULL;
     b->frozen = b->wants_whole = false;
-    b->state_sent = 0;
+    b->state_sent = b->state_waits = 0;
     memset(b->sent, 0, sizeof(b->sent));
-    memset(b->waiting, 0, sizeof(b->waiting));
+    oct_web_pace_forget(&b->pace);
     b->goes = b->slices = false;
     if (!p)
         return;
@@ -195,6 +195,7 @@ void oct_web_playback_turn(struct oct_web *web, struct oct_web_browser *b, uint6
         ask(web, b, now_ns);
     if (b->errand && !b->errand->is_told && now_ns - b->errand->asked_ns > PATIENCE_NS) {
         b->errand->is_told = true;
-        snprintf(b->refusal, sizeof(b->refusal), "octd's folder does not answer: is its disk well?");
+        snprintf(b->refusal, sizeof(b->refusal),
+                 "octd's folder does not answer: is its disk well?");
     }
 }

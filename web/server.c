@@ -239,6 +239,7 @@ static void on_open(struct oct_web *web, struct lws *wsi, struct session *s)
         return;
     }
     b->wsi = wsi;
+    oct_web_pace_init(&b->pace, oct_clock_ns());
     b->says_hello = true;
     b->next = web->browsers;
     web->browsers = b;

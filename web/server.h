@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "pipeline/net/web_access.h"
 #include "viewer/app.h"
+#include "web/pace.h"
 #include "web/view.h"
 #include "web/worker.h"
 
@@ -94,8 +95,6 @@ void oct_web_notify(void *web);
 
 /* ---- a browser ---- */
 
-#define OCT_WEB_MOST_WAITING 8u
-
 struct oct_web_browser {
     struct oct_web_browser *next;
     struct lws *wsi;
@@ -103,15 +102,11 @@ struct oct_web_browser {
     char sum[OCT_WEB_TOKEN_BYTES]; /* of its session */
     enum oct_web_role role;
     struct oct_web_playback *playback; /* NULL: it looks at live pictures; owned */
-    uint32_t state_sent, sent[OCT_WEB_N_KINDS];
-    struct {
-        uint32_t serial; /* 0: free */
-        enum oct_web_kind kind;
-        uint64_t sent_ns;
-    } waiting[OCT_WEB_MOST_WAITING]; /* pictures that it did not say it has drawn */
-    unsigned level;
-    double round_ms;
-    uint64_t level_ns, due_ns[OCT_WEB_N_KINDS], whole_due_ns;
+    uint32_t sent[OCT_WEB_N_KINDS];
+    struct oct_web_pace pace;
+    uint64_t due_ns[OCT_WEB_N_KINDS];
+    uint32_t whole_since;             /* that B-scan or a newer one is wanted whole */
+    uint32_t state_sent, state_waits; /* 0: it says that it has that */
     uint64_t state_ns; /* when the state was sent: once a second, as a sign of life */
     bool says_hello, frozen, wants_whole;
     char refusal[256]; /* to be said; "": nothing is */

@@ -154,17 +154,24 @@ class Looker:
     def __init__(self, web, cookie=None, sees=True, **more):
         self.socket, self.sees = web.open(cookie or web.cookie(), **more), sees
 
+    async def find(self, true):
+        while True:
+            came = await self.socket.recv()
+            message = json.loads(came) if isinstance(came, str) else parse(came)
+            if self.sees and ("image" in message or "n" in message):
+                await self.socket.send(json.dumps(
+                    dict(seen=message["serial"]) if "image" in message
+                    else dict(heard=message["n"])))
+            if true(message):
+                return message
+
     def next(self, true, timeout_s=PATIENCE_S):
         """The next message of which true() is: a dict, of a picture with its image."""
-        async def find():
-            while True:
-                came = await self.socket.recv()
-                message = json.loads(came) if isinstance(came, str) else parse(came)
-                if "image" in message and self.sees:
-                    await self.socket.send(json.dumps(dict(seen=message["serial"])))
-                if true(message):
-                    return message
-        return wait(find(), timeout_s)
+        return wait(self.find(true), timeout_s)
+
+    def meanwhile(self, take):
+        """Goes on, whatever else the test waits for; take() gets each message."""
+        return loop.create_task(self.find(lambda m: take(m) and False))
 
     def say(self, **message):
         wait(self.socket.send(json.dumps(message)))
@@ -188,6 +195,46 @@ class Looker:
     def close(self):
         with contextlib.suppress(websockets.ConnectionClosed):
             wait(self.socket.close())
+
+
+class Throttled(threading.Thread):
+    """A narrow link to octweb: bytes a second each way, and how long they are under way."""
+
+    def __init__(self, port, rate, delay_s, most=32768):
+        super().__init__(daemon=True)
+        self.to, self.rate, self.delay_s, self.most = port, rate, delay_s, most
+        self.loop, self.port, self.ready = asyncio.new_event_loop(), free_port(), threading.Event()
+        self.start()
+        assert self.ready.wait(PATIENCE_S)
+
+    def run(self):
+        self.loop.run_until_complete(self.serve())
+        self.loop.run_forever()
+
+    async def serve(self):
+        await asyncio.start_server(self.join_ends, "127.0.0.1", self.port, limit=4096)
+        self.ready.set()
+
+    async def join_ends(self, *here):
+        there = await asyncio.open_connection("127.0.0.1", self.to, limit=4096)
+        await asyncio.gather(self.carry(here[0], there[1]), self.carry(there[0], here[1]))
+
+    async def carry(self, reader, writer):
+        on_way, free_s = asyncio.Queue(max(1, self.most // 1024)), 0
+
+        async def deliver():
+            while (item := await on_way.get()) is not None:
+                await asyncio.sleep(max(0, item[0] - time.monotonic()))
+                writer.write(item[1])
+            writer.close()
+        end = asyncio.ensure_future(deliver())
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(1024):
+                free_s = max(free_s, time.monotonic()) + len(data) / self.rate
+                await on_way.put((free_s + self.delay_s, data))
+                await asyncio.sleep(max(0, free_s - time.monotonic()))
+        await on_way.put(None)
+        await end
 
 
 class Chromium:

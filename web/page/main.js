@@ -496,6 +496,7 @@ function onText(message) {
     $("lengths").textContent = message.refused;
   } else {
     state = message;
+    send({heard: state.n});
     showState();
   }
 }
