@@ -227,7 +227,7 @@ $(BUILD)/push_lines: $(BUILD)/scripts/push_lines.o $(CLIENT)
 # What a test or a fuzz target links: archives, of which it takes only what it calls. What it brings
 # itself comes before them, whose own is then left out; the mains are in none.
 archive = $(BUILD)/lib$(1).a
-ROOM_ARCHIVES := $(foreach room,daemon viewer tools camera $(if $(HAVE_WEB),web),$(call archive,oct$(room)))
+ROOM_ARCHIVES := $(foreach room,daemon viewer tools camera,$(call archive,oct$(room)))
 TEST_ARCHIVE  := $(call archive,octtest)
 # The objects of liboctd.so, of which a test that links them sees more than the library shows.
 API_ARCHIVE   := $(call archive,octapi)
@@ -236,9 +236,11 @@ $(call archive,octdaemon): $(filter-out $(BUILD)/daemon/main.o,$(call obj,$(DAEM
 $(call archive,octviewer): $(filter-out $(BUILD)/viewer/main.o,$(call obj,$(VIEWER_SRC)))
 $(call archive,octtools): $(filter-out $(BUILD)/tools/octctl.o,$(call obj,$(TOOLS_SRC)))
 $(call archive,octcamera): $(call obj,$(CAMERA_PURE))
-$(call archive,octweb): $(filter-out $(BUILD)/web/main.o,$(call obj,$(WEB_SRC)))
+# octweb's pen is the twin of octview's: what links it brings octweb's share of octview, and no other.
+WEB_ARCHIVE := $(call archive,octweb)
+$(WEB_ARCHIVE): $(filter-out $(BUILD)/web/main.o,$(call obj,$(WEB_SRC) $(WEB_VIEWER)))
 $(TEST_ARCHIVE): $(call obj,$(TEST_SRC))
-$(ROOM_ARCHIVES) $(TEST_ARCHIVE) $(API_ARCHIVE):
+$(ROOM_ARCHIVES) $(TEST_ARCHIVE) $(API_ARCHIVE) $(WEB_ARCHIVE):
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
@@ -263,6 +265,8 @@ $(filter-out $(CUDA_TESTS),$(TESTS)): $(TEST_ARCHIVES)
 
 # test/ROOM/test_NAME.c becomes build/test/test_NAME.
 $(foreach main,$(TEST_MAINS),$(eval $(BUILD)/test/$(notdir $(basename $(main))): $(call obj,$(main))))
+
+$(BUILD)/test/test_web_pace: $(WEB_ARCHIVE)
 
 # It looks at each text before it is drawn.
 $(BUILD)/test/test_viewer_contrast: private LDFLAGS += -Wl,--wrap=oct_text_draw
@@ -297,24 +301,22 @@ $(CUDA_TESTS): $(CUDA_HOST_OBJ) $(TEST_ARCHIVES)
 
 # The fuzz targets: with replay.c, which feeds them their corpus (make check), and with libFuzzer
 # (make fuzz).
-FUZZ_LINKS := $(BUILD)/test/fuzz/fuzz.o $(ROOM_ARCHIVES) $(LIB)
+fuzz_links = $(BUILD)/test/fuzz/fuzz.o $(if $(filter web_%,$(1)),$(BUILD)/test/fuzz/web.o $(WEB_ARCHIVE),$(ROOM_ARCHIVES)) $(LIB)
 FUZZERS    := $(FUZZ_NAMES:%=$(BUILD)/test/fuzzer_%)
 
 # What those of other programs' recordings share.
 $(foreach name,octproz octview thorlabs vortex,\
   $(eval $(BUILD)/test/test_fuzz_$(name) $(BUILD)/test/fuzzer_$(name): $(BUILD)/test/fuzz/input.o))
-# And octweb's: libwebsockets' stand-in.
-$(foreach name,web_http web_message,\
-  $(eval $(BUILD)/test/test_fuzz_$(name) $(BUILD)/test/fuzzer_$(name): $(BUILD)/test/fuzz/web.o))
+$(foreach name,$(FUZZ_NAMES),\
+  $(eval $(BUILD)/test/test_fuzz_$(name) $(BUILD)/test/fuzzer_$(name): $(call fuzz_links,$(name))))
 $(BUILD)/test/fuzz/web.o $(BUILD)/test/fuzz/fuzz_web_http.o $(BUILD)/test/fuzz/fuzz_web_message.o: \
   SYSTEM_CFLAGS += $(call pkg_cflags,$(WEB_PACKAGES))
 
-$(REPLAYS): $(BUILD)/test/test_fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(BUILD)/test/fuzz/replay.o \
-                                       $(FUZZ_LINKS)
+$(REPLAYS): $(BUILD)/test/test_fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(BUILD)/test/fuzz/replay.o
 	$(call say,LD,$@)
 	$(LINK_TEST) $(ALL_LIBS)
 
-$(FUZZERS): $(BUILD)/test/fuzzer_%: $(BUILD)/test/fuzz/fuzz_%.o $(FUZZ_LINKS)
+$(FUZZERS): $(BUILD)/test/fuzzer_%: $(BUILD)/test/fuzz/fuzz_%.o
 	$(call say,LD,$@)
 	$(LINK_TEST) -fsanitize=fuzzer $(ALL_LIBS)
 

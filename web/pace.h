@@ -17,7 +17,8 @@ struct oct_web_pace {
         uint64_t sent_ns;
     } waiting[OCT_WEB_MOST_WAITING]; /* what it did not say it has drawn */
     unsigned level;
-    double least_ms, least_before_ms; /* the quickest answer since since_ns, and of the time before */
+    double least_ms,
+        least_before_ms; /* the quickest answer since since_ns, and of the time before */
     uint64_t since_ns;
     double late_ms; /* later than the quickest, smoothed */
     uint64_t level_ns, better_ns;

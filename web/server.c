@@ -143,6 +143,8 @@ static bool is_ours(struct oct_web *web, struct lws *wsi, bool needs_origin)
 static int login(struct oct_web *web, struct lws *wsi, struct session *s)
 {
     unsigned status;
+    if (s->login) /* lws says so again when a request behind it comes */
+        return 0;
     s->body[s->n_body] = '\0';
     s->login = oct_web_access_begin(web, wsi, s->body, &status);
     memset(s->body, 0, sizeof(s->body));

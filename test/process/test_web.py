@@ -27,7 +27,11 @@ def without_a_token():
     """without a token there are pages, and no picture"""
     status, headers, body = web.get("/")
     assert status == 200 and b"octweb" in body
-    assert "default-src 'none'" in headers["content-security-policy"], dict(headers)
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy, dict(headers)
+    assert f"connect-src 'self' ws://127.0.0.1:{web.port};" in policy and "ws:;" not in policy
+    assert "ws" not in web.get("/", Host="evil.example")[1]["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
     assert headers["x-frame-options"] and headers["referrer-policy"] == "no-referrer"
     assert b"http://" not in body and b"https://" not in body  # nothing of others
     for path in "/main.js", "/picture.js", "/measure.js", "/style.css", "/icon.svg":
@@ -48,6 +52,7 @@ def links():
     status, headers, _ = web.get("/enter", "POST", token, Origin=web.base)
     cookie = headers["Set-Cookie"]
     assert status == 200 and "HttpOnly" in cookie and "SameSite=Strict" in cookie, cookie
+    assert cookie.startswith(f"octweb{web.port}="), cookie  # another octweb's stays
     assert "one look session " in open(web.tokens).read()
     assert web.get("/enter", "POST", token, Origin=web.base)[0] == 403
     assert web.get("/enter", "POST", 64 * "a", Origin=web.base)[0] == 403
@@ -57,6 +62,36 @@ def links():
     with open(web.tokens, "w") as file:
         file.write(text.replace(line, line.rsplit(" ", 1)[0] + f" {int(time.time()) - 1}"))
     assert web.get("/enter", "POST", late, Origin=web.base)[0] == 403
+
+
+@case
+def guesses():
+    """who guesses is stopped for a while; a good link of the same address is taken all the same"""
+    token = web.link("guessed", "look").split("#")[1]
+    wrong = lambda: web.get("/enter", "POST", os.urandom(32).hex(), Origin=web.base)[0]
+    time.sleep(10.5)  # those of other cases are forgotten
+    assert [wrong() for _ in range(14)] == 10 * [403] + 4 * [429]
+    assert web.get("/enter", "POST", token, Origin=web.base)[0] == 200
+    assert wrong() == 429
+    time.sleep(10.5)
+    assert wrong() == 403
+
+
+@case
+def pipelined():
+    """requests one behind another are answered in their order, a login among them"""
+    token = web.link("piped", "look").split("#")[1]
+    host = f"Host: 127.0.0.1:{web.port}\r\n"
+    post = f"POST /enter HTTP/1.1\r\n{host}Origin: {web.base}\r\nContent-Length: 64\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", web.port)) as both:
+        both.sendall(f"{post}{token}GET /icon.svg HTTP/1.1\r\n{host}\r\n".encode())
+        both.settimeout(PATIENCE_S)
+        came = b""
+        while b"</svg>" not in came:
+            part = both.recv(65536)
+            assert part, came
+            came += part
+    assert came.index(b"200") < came.index(b"set-cookie:") < came.index(b"image/svg"), came
 
 
 @case
@@ -321,7 +356,7 @@ def starts():
         [program("octweb"), *settings(
             publish=dict(endpoint=publisher.endpoint), control=dict(endpoint="tcp://127.0.0.1:1"),
             web=dict(endpoint=f"0.0.0.0:{port}", certificate=cert, certificate_key=key,
-                     tokens=at("tls-tokens")))],
+                     tokens=at("tls-tokens"), names="octd.lab, eye, [fd00::8], 192.0.2.7"))],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(log, "wb"))
     try:
         until(lambda: "https://" in open(log).read(), "octweb by TLS")
@@ -331,6 +366,11 @@ def starts():
                                    certificate_key=key, tokens=at("tls-tokens")))
         link = ok("allow", "--web", "tls", "--role", "look", *common)[0].strip()
         assert link.startswith(f"https://localhost:{port}/#"), link
+        names = subprocess.run(["openssl", "x509", "-noout", "-ext", "subjectAltName", "-in", cert],
+                               stdout=subprocess.PIPE, check=True).stdout.decode()
+        for name in ("DNS:octd.lab,", "DNS:eye,", "IP Address:FD00:0:0:0:0:0:0:8",
+                     "IP Address:192.0.2.7"):
+            assert name in names, names
         context = ssl.create_default_context(cafile=cert)
         with socket.create_connection(("127.0.0.1", port)) as plain, \
                 context.wrap_socket(plain, server_hostname="localhost") as wrapped:
@@ -342,7 +382,7 @@ def starts():
         secure.request("POST", "/enter", link.split("#")[1],
                        {"Origin": f"https://localhost:{port}"})
         cookie = secure.getresponse().headers["Set-Cookie"]
-        assert "; Secure" in cookie, cookie
+        assert "; Secure" in cookie and cookie.startswith(f"__Host-octweb{port}="), cookie
         there = wait(connect(f"wss://localhost:{port}/", ssl=context, subprotocols=["octweb"],
                              origin=f"https://localhost:{port}",
                              extra_headers={"Cookie": cookie.split(";")[0]}))

@@ -34,13 +34,13 @@ def end_tasks():
 class Publisher(threading.Thread):
     """B-scans from the contract's section 5 alone; sent[n]: when, in ms since 1970."""
 
-    def __init__(self, hz=30, shape=(M, D), dtype="uint8"):
+    def __init__(self, hz=30, shape=(M, D), dtype="uint8", flow=False):
         super().__init__(daemon=True)
         self.context = zmq.Context()
         self.socket = self.context.socket(zmq.PUB)
         self.socket.linger = 0
         self.endpoint = f"tcp://127.0.0.1:{self.socket.bind_to_random_port('tcp://127.0.0.1')}"
-        self.hz, self.sent, self.going = hz, {}, True
+        self.hz, self.sent, self.going, self.flow = hz, {}, True, flow
         lines, depths = shape
         rng = np.random.default_rng(1)
         depth = np.arange(depths)[None, :]
@@ -64,6 +64,12 @@ class Publisher(threading.Thread):
             self.sent[n] = time.time() * 1e3
             self.socket.send_multipart([b"bscan", json.dumps(header).encode(),
                                         self.image.tobytes()])
+            if self.flow:  # all of it flows
+                header.update(dataset="analysis/flow", quantity="decorrelation", unit="",
+                              axes=["line", "depth"], spacing_um=[None, None], whole=True,
+                              lo=0.0, hi=1.0, dtype="uint8", dsize=self.image.size)
+                self.socket.send_multipart([b"flow", json.dumps(header).encode(),
+                                            np.full(self.image.shape, 255, "u1").tobytes()])
             due += 1 / self.hz
             time.sleep(max(0, due - time.monotonic()))
         self.context.destroy()
@@ -266,6 +272,7 @@ class Chromium:
         self.do("Log.enable")
         self.do("Emulation.setDeviceMetricsOverride", width=width, height=height,
                 deviceScaleFactor=1, mobile=touch)
+        self.do("Emulation.setTouchEmulationEnabled", enabled=touch)
 
     def do(self, method, **params):
         self.number += 1
@@ -303,6 +310,11 @@ class Chromium:
     def mouse(self, kind, x, y):
         self.do("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1,
                 buttons=1 if kind != "mouseReleased" else 0)
+
+    def touch(self, kind, *places):
+        """touchStart, touchMove: where all fingers are; touchEnd: those that are left."""
+        self.do("Input.dispatchTouchEvent", type=kind,
+                touchPoints=[dict(x=x, y=y, id=i) for i, (x, y) in enumerate(places)])
 
     def picture(self, path):
         with open(path, "wb") as file:
