@@ -136,7 +136,9 @@ int main(int argc, char **argv)
     } else if (code == OCT_OK) {
         oct_signals_block();
         oct_view_step_back(config->view.nice);
-        if ((code = serve(config, &err)) && err.key[0]) {
+        /* A file that octctl web has written is none that the user knows. */
+        const bool is_users = !given.config || strncmp(given.config, "/proc/self/fd/", 14) != 0;
+        if ((code = serve(config, &err)) && err.key[0] && is_users) {
             oct_config_blame(config, &err, &blamed);
             err = blamed;
         }

@@ -62,8 +62,8 @@ static void ask(struct lws *wsi, void *session, const char *body, const char *li
         fuzz_must(strcmp(wsi->uri, "/enter") == 0);
         char *copy = strdup(body);
         cut = fuzz_web_call(wsi, LWS_CALLBACK_HTTP_BODY, session, copy, half);
-        cut = cut ? cut
-                  : fuzz_web_call(wsi, LWS_CALLBACK_HTTP_BODY, session, copy + half, n - half);
+        cut =
+            cut ? cut : fuzz_web_call(wsi, LWS_CALLBACK_HTTP_BODY, session, copy + half, n - half);
         cut = cut ? cut : fuzz_web_call(wsi, LWS_CALLBACK_HTTP_BODY_COMPLETION, session, NULL, 0);
         free(copy);
         fuzz_web_turn(wsi, session);

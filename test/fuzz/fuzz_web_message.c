@@ -35,8 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct oct_web *web = fuzz_web();
     struct lws wsi = {.uri = "/", .host = host, .origin = origin, .cookie = fuzz_web_session()};
     struct oct_web_browser *session = calloc(1, fuzz_web_session_bytes());
-    fuzz_must(session && !fuzz_web_call(&wsi, LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION, session,
-                                        NULL, 0));
+    fuzz_must(session &&
+              !fuzz_web_call(&wsi, LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION, session, NULL, 0));
     fuzz_must(!fuzz_web_call(&wsi, LWS_CALLBACK_ESTABLISHED, session, NULL, 0));
     fuzz_must(web->browsers == session && web->counts.n_browsers == 1);
     session->role = fuzz_take(&in, 1) & 1 ? OCT_WEB_OPERATE : OCT_WEB_LOOK;

@@ -473,7 +473,8 @@ function onRecordings({recordings, of, all}) {
     return item;
   }));
   $("found").textContent = !all ? `there are none${of ? " of this name" : ""} in octd's folder`
-    : all > recordings.length ? `the newest ${recordings.length} of ${all}` : `${all}`;
+    : all > recordings.length ? `the newest ${recordings.length} of ${all}`
+    : `${all} recording${all === 1 ? "" : "s"}`;
   if (!dialog.open)
     dialog.showModal();
 }
