@@ -278,7 +278,7 @@ def no_room():
     sockets = [other.open(cookie) for _ in range(32)]
     c = Chromium(*LEAST)
     c.go(other.link("doctor", "look"))
-    c.until("document.getElementById('alarms').textContent.startsWith('32 browsers look')", "words")
+    c.until("document.getElementById('alarms')?.textContent.startsWith('32 browsers look')", "words")
     wait(sockets[0].close())
     c.until("octweb.state !== null && !document.getElementById('alarms').textContent"
             ".startsWith('32 browsers')", "room")

@@ -246,7 +246,7 @@ class Throttled(threading.Thread):
 class Chromium:
     """A headless browser with a page of the size of a screen."""
 
-    def __init__(self, width, height, touch=False):
+    def __init__(self, width, height, touch=False, *more):
         name = shutil.which("chromium")
         if not name:
             raise Skip("chromium is not installed")
@@ -254,7 +254,8 @@ class Chromium:
         self.process = subprocess.Popen(
             [name, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--no-first-run", "--disable-background-networking", "--remote-debugging-port=0",
-             f"--user-data-dir={self.where}", f"--window-size={width},{height}", "about:blank"],
+             f"--user-data-dir={self.where}", f"--window-size={width},{height}", *more,
+             "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=open(self.where + ".log", "wb"), start_new_session=True)
         atexit.register(self.kill)

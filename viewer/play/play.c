@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What the two sides of playback share, between them the lock: the reader's thread takes what is
@@ -440,6 +441,8 @@ static void serve_file(struct oct_play *p, const struct oct_play_wants *wants)
 
 /* ---- the label ---- */
 
+#define MOST_TRIES 50
+
 /* Whether anything of a label is to be corrected. */
 static bool oct_play_relabels(const struct oct_view_relabel *r)
 {
@@ -457,6 +460,11 @@ static void serve_label(struct oct_play *p, const struct oct_play_wants *wants)
     struct oct_volume_label label = {.eye = ""};
     struct oct_error err = {.text = ""};
     enum oct_err e = oct_volume_label_write(want->path, &change, &label, &err);
+    /* Told to end, the look at the file is interrupted until the owner has taken the signal. */
+    for (int i = 0; e == OCT_E_CLOSED && i < MOST_TRIES; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 20 * OCT_NS_PER_MS}, NULL);
+        e = oct_volume_label_write(want->path, &change, &label, &err);
+    }
     pthread_mutex_lock(&p->lock);
     struct oct_play_box *b = &p->box;
     if (e) {
