@@ -41,7 +41,7 @@ static bool is_name_of(const struct oct_web *web, const char *name)
 
 bool oct_web_access_is_ours(const struct oct_web *web, struct lws *wsi, bool needs_origin)
 {
-    char host[256], name[256], origin[300], wanted[300];
+    char host[256], name[256], own[16], origin[300], wanted[300];
     const bool has_origin = lws_hdr_copy(wsi, origin, sizeof(origin), WSI_TOKEN_ORIGIN) > 0;
     bool good = lws_hdr_copy(wsi, host, sizeof(host), WSI_TOKEN_HOST) > 0;
     if (good) {
@@ -49,7 +49,8 @@ bool oct_web_access_is_ours(const struct oct_web *web, struct lws *wsi, bool nee
         char *port = strrchr(name, ':');
         if (port && strchr(port, ']'))
             port = NULL;
-        good = (port ? atoi(port + 1) : web->tls ? 443 : 80) == web->port;
+        snprintf(own, sizeof(own), ":%d", web->port);
+        good = port ? strcmp(port, own) == 0 : web->port == (web->tls ? 443 : 80);
         if (port)
             *port = '\0';
         good = good && is_name_of(web, name);

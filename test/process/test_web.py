@@ -117,6 +117,8 @@ def other_names():
     cookie = web.cookie("host")
     assert web.get("/", Host="evil.example:%d" % web.port)[0] == 403
     assert web.get("/", Host="127.0.0.1:1")[0] == 403
+    status, headers, _ = web.get("/", Host=f"127.0.0.1:{web.port}; script-src *")
+    assert status == 403 and "*" not in headers["content-security-policy"]
     assert web.get("/", Host="localhost:%d" % web.port)[0] == 200
     assert refused(cookie=cookie, origin="http://evil.example")
     assert refused(cookie=cookie, origin=f"https://127.0.0.1:{web.port}")
