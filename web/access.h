@@ -11,7 +11,8 @@
 struct oct_web_login;
 
 /* Whether the Host is this machine's by any of its names, with octweb's port: a page of another
- * name that leads here (DNS rebinding) gets nothing. An Origin, which may be needed, is the same. */
+ * name that leads here (DNS rebinding) gets nothing. An Origin, which may be needed, is the same.
+ */
 bool oct_web_access_is_ours(const struct oct_web *web, struct lws *wsi, bool needs_origin);
 
 /* "octweb8430": of this port, so that two octwebs of a host have two. */

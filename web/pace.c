@@ -43,7 +43,7 @@ static double late_ms(const struct oct_web_pace *pace, uint64_t now_ns)
 
 bool oct_web_pace_has_room(const struct oct_web_pace *pace, enum oct_web_kind kind, uint64_t now_ns)
 {
-    const bool is_late = late_ms(pace, now_ns) > FAST_MS;
+    const bool is_late = late_ms(pace, now_ns) > SLOW_MS;
     unsigned n = 0, n_of_kind = 0;
     for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++) {
         n += pace->waiting[i].serial != 0;

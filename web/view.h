@@ -1,7 +1,7 @@
 /* What a model shows, as messages to browsers: each is made once, however many look.
  *
- * A state is a JSON text of octview's own words (docs/web.md lists its members), its serial `n`. A picture is
- * binary, little-endian:
+ * A state is a JSON text of octview's own words (docs/web.md lists its members), its serial `n`.
+ * A picture is binary, little-endian:
  *
  *   0 "OCTP"   4 u16 version 1   6 u16 kind   8 u32 serial   12 u32 form (encode.h), 256: PNG
  *   16 u32 width   20 u32 height: as encoded   24 u32 A-lines   28 u32 depth: of the picture

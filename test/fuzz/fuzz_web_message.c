@@ -1,5 +1,5 @@
-/* Messages of a page that is let in, several an input (0x1e between them), to octweb: the first byte
- * says which role it has; a piece that begins with 0x01 comes in a fragment, one with 0x02 as
+/* Messages of a page that is let in, several an input (0x1e between them), to octweb: the first
+ * byte says which role it has; a piece that begins with 0x01 comes in a fragment, one with 0x02 as
  * binary. What it answers is well formed, and a browser that is cut is gone. */
 #include "test/fuzz/web.h"
 

@@ -1,6 +1,6 @@
-/* octweb without sockets, threads and recordings: libwebsockets' functions, the workers and playback
- * have stand-ins here, so that what a browser sends reaches octweb's own code alone, in a thread.
- * One thread. */
+/* octweb without sockets, threads and recordings: libwebsockets' functions, the workers and
+ * playback have stand-ins here, so that what a browser sends reaches octweb's own code alone, at
+ * once. One thread. */
 #ifndef OCT_TEST_FUZZ_WEB_H
 #define OCT_TEST_FUZZ_WEB_H
 

@@ -231,7 +231,8 @@ class Throttled(threading.Thread):
         async def deliver():
             while (item := await on_way.get()) is not None:
                 await asyncio.sleep(max(0, item[0] - time.monotonic()))
-                writer.write(item[1])
+                if not writer.is_closing():
+                    writer.write(item[1])
             writer.close()
         end = asyncio.ensure_future(deliver())
         with contextlib.suppress(ConnectionError):
