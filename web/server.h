@@ -34,7 +34,7 @@
 /* What is counted, for /metrics. */
 struct oct_web_counts {
     unsigned n_connections, n_browsers, n_playbacks;
-    uint64_t n_pictures, n_bytes, n_encoded, n_actions;
+    uint64_t n_pictures, n_bytes, n_actions;
     uint64_t refused_connections, refused_host, refused_token, refused_message, refused_role;
 };
 

@@ -148,6 +148,22 @@ def the_picture():
 
 
 @case
+def whole_ones():
+    """whole pictures are encoded for all who ask, no more than five a second"""
+    lookers = [Looker(web, web.cookie(f"whole{i}", "look")) for i in range(8)]
+    began, serials = time.monotonic(), []
+    for looker in lookers:
+        looker.say(freeze=True)
+        time.sleep(0.05)
+    for looker in lookers:
+        serials.append(looker.picture(png=True)["serial"])
+    took_s = time.monotonic() - began
+    assert len(set(serials)) <= took_s / 0.2 + 2 and len(set(serials)) < 6, (serials, took_s)
+    for looker in lookers:
+        looker.close()
+
+
+@case
 def floats():
     """floating point values come within a 65,000th of their range"""
     other = Publisher(dtype="float")
