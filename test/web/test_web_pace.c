@@ -152,6 +152,7 @@ TEST(a_whole_picture_makes_none_smaller)
     struct oct_web_pace p;
     oct_web_pace_init(&p, START_NS);
     p.level = 0;
+    oct_web_pace_answered(&p, 10, START_NS);
     oct_web_pace_sent(&p, OCT_WEB_BSCAN, 1, false, START_NS);
     assert_int_equal(oct_web_pace_level(&p, START_NS + 4 * OCT_NS_PER_S), 0);
     oct_web_pace_seen(&p, 1, START_NS + 4 * OCT_NS_PER_S);
