@@ -116,7 +116,7 @@ def no_recording():
     os.mkfifo(RECORDS + "/pipe.h5")
     looker = Looker(web)
     assert [r["name"] for r in listed(looker)["recordings"]] == ["broken.h5", "retina.h5"]
-    for name in "broken.h5", "link.h5", "pipe.h5", "gone.h5":
+    for name in (*4 * ["broken.h5"], "link.h5", "pipe.h5", "gone.h5"):
         looker.say(open=name)
         assert name in refusal(looker), name
         looker.picture()

@@ -79,8 +79,9 @@ struct oct_play {
     pthread_t thread;
     void (*notify)(void *context);
     void *context;
-    const struct oct_config *config; /* borrowed */
-    uint64_t taken_request;          /* the owner's: the model's newest */
+    const struct oct_config *config;    /* borrowed */
+    uint64_t taken_request;             /* the owner's: the model's newest */
+    char refusal[OCT_ERROR_TEXT_BYTES]; /* and why the file was refused that it heard of last */
 
     /* The thread's own. */
     struct oct_play_recorded *recorded; /* NULL: none is open */
@@ -990,6 +991,7 @@ static bool send_file(struct oct_play *p, struct oct_view_model *model)
     if (p->opened_number != p->wants.request.number || (!opened && !refused))
         return false;
     b->opened = b->refused = false;
+    snprintf(p->refusal, sizeof(p->refusal), "%s", refused ? b->why_not.text : "");
     if (opened)
         oct_view_playback_opened(model, &b->file);
     if (refused && !opened)
@@ -1154,7 +1156,7 @@ bool oct_play_wait_idle(struct oct_play *p, uint64_t timeout_ns)
 
 const char *oct_play_refusal(const struct oct_play *p)
 {
-    return p->box.why_not.text;
+    return p->refusal;
 }
 
 void oct_play_destroy(struct oct_play *p)

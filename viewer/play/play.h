@@ -43,7 +43,7 @@ bool oct_play_turn(struct oct_play *play, struct oct_view_model *model);
 bool oct_play_wait_open(struct oct_play *play, uint64_t timeout_ns);
 bool oct_play_wait_idle(struct oct_play *play, uint64_t timeout_ns);
 
-/* Why the last file was refused; "": it was not. */
+/* Why the file was refused that a turn gave the model last; "": it was not. */
 const char *oct_play_refusal(const struct oct_play *play);
 
 /* NULL is fine. */
