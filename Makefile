@@ -68,9 +68,9 @@ HAVE_WEB    := $(shell pkg-config --exists libwebsockets libturbojpeg openssl 2>
 WEB_SRC     := $(wildcard web/*.c)
 WEB_VIEWER  := $(wildcard viewer/model/*.c viewer/net/*.c viewer/overlay/*.c viewer/play/*.c) \
                $(addprefix viewer/,app.c errands.c settings.c signals.c draw/guide.c)
-TEST_MAINS  := $(wildcard test/*/test_*.c)
+TEST_MAINS  := $(filter-out $(if $(HAVE_WEB),,test/web/%),$(wildcard test/*/test_*.c))
 TEST_SRC    := $(wildcard test/rig/*.c)
-FUZZ_NAMES  := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
+FUZZ_NAMES  := $(filter-out $(if $(HAVE_WEB),,web_%),$(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c)))
 FAULTIO     := $(BUILD)/test/faultio.so
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
@@ -236,8 +236,11 @@ $(call archive,octdaemon): $(filter-out $(BUILD)/daemon/main.o,$(call obj,$(DAEM
 $(call archive,octviewer): $(filter-out $(BUILD)/viewer/main.o,$(call obj,$(VIEWER_SRC)))
 $(call archive,octtools): $(filter-out $(BUILD)/tools/octctl.o,$(call obj,$(TOOLS_SRC)))
 $(call archive,octcamera): $(call obj,$(CAMERA_PURE))
+# octweb's pen is the twin of octview's: what links it brings octweb's share of octview, and no other.
+WEB_ARCHIVE := $(call archive,octweb)
+$(WEB_ARCHIVE): $(filter-out $(BUILD)/web/main.o,$(call obj,$(WEB_SRC) $(WEB_VIEWER)))
 $(TEST_ARCHIVE): $(call obj,$(TEST_SRC))
-$(ROOM_ARCHIVES) $(TEST_ARCHIVE) $(API_ARCHIVE):
+$(ROOM_ARCHIVES) $(TEST_ARCHIVE) $(API_ARCHIVE) $(WEB_ARCHIVE):
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
@@ -250,7 +253,8 @@ $(LIBOCTD): $(call obj,$(LIBOCTD_SRC)) $(LIB) python/liboctd/liboctd.map
 	$(Q)ln -sf $(SONAME) $(BUILD)/liboctd.so
 
 # --as-needed: a test of the rings does not load SDL.
-ALL_LIBS := $(LIB_LIBS) $(INPUT_LIBS) $(PICTURE_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
+ALL_LIBS := $(LIB_LIBS) $(INPUT_LIBS) $(PICTURE_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image \
+  $(if $(HAVE_WEB),$(WEB_PACKAGES) libpng)) $(LDLIBS)
 TEST_ARCHIVES := $(TEST_ARCHIVE) $(API_ARCHIVE) $(ROOM_ARCHIVES) $(LIB)
 LINK_TEST = $(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $(filter %.o,$^) \
   -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
@@ -261,6 +265,8 @@ $(filter-out $(CUDA_TESTS),$(TESTS)): $(TEST_ARCHIVES)
 
 # test/ROOM/test_NAME.c becomes build/test/test_NAME.
 $(foreach main,$(TEST_MAINS),$(eval $(BUILD)/test/$(notdir $(basename $(main))): $(call obj,$(main))))
+
+$(BUILD)/test/test_web_pace: $(WEB_ARCHIVE)
 
 # It looks at each text before it is drawn.
 $(BUILD)/test/test_viewer_contrast: private LDFLAGS += -Wl,--wrap=oct_text_draw
@@ -295,19 +301,22 @@ $(CUDA_TESTS): $(CUDA_HOST_OBJ) $(TEST_ARCHIVES)
 
 # The fuzz targets: with replay.c, which feeds them their corpus (make check), and with libFuzzer
 # (make fuzz).
-FUZZ_LINKS := $(BUILD)/test/fuzz/fuzz.o $(ROOM_ARCHIVES) $(LIB)
+fuzz_links = $(BUILD)/test/fuzz/fuzz.o $(if $(filter web_%,$(1)),$(BUILD)/test/fuzz/web.o $(WEB_ARCHIVE),$(ROOM_ARCHIVES)) $(LIB)
 FUZZERS    := $(FUZZ_NAMES:%=$(BUILD)/test/fuzzer_%)
 
 # What those of other programs' recordings share.
 $(foreach name,octproz octview thorlabs vortex,\
   $(eval $(BUILD)/test/test_fuzz_$(name) $(BUILD)/test/fuzzer_$(name): $(BUILD)/test/fuzz/input.o))
+$(foreach name,$(FUZZ_NAMES),\
+  $(eval $(BUILD)/test/test_fuzz_$(name) $(BUILD)/test/fuzzer_$(name): $(call fuzz_links,$(name))))
+$(BUILD)/test/fuzz/web.o $(BUILD)/test/fuzz/fuzz_web_http.o $(BUILD)/test/fuzz/fuzz_web_message.o: \
+  SYSTEM_CFLAGS += $(call pkg_cflags,$(WEB_PACKAGES))
 
-$(REPLAYS): $(BUILD)/test/test_fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(BUILD)/test/fuzz/replay.o \
-                                       $(FUZZ_LINKS)
+$(REPLAYS): $(BUILD)/test/test_fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(BUILD)/test/fuzz/replay.o
 	$(call say,LD,$@)
 	$(LINK_TEST) $(ALL_LIBS)
 
-$(FUZZERS): $(BUILD)/test/fuzzer_%: $(BUILD)/test/fuzz/fuzz_%.o $(FUZZ_LINKS)
+$(FUZZERS): $(BUILD)/test/fuzzer_%: $(BUILD)/test/fuzz/fuzz_%.o
 	$(call say,LD,$@)
 	$(LINK_TEST) -fsanitize=fuzzer $(ALL_LIBS)
 

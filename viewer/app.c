@@ -59,9 +59,10 @@ static enum oct_err open_file(struct oct_view_app *app, const struct oct_view_op
     struct oct_view_playback *playback = &app->model.playback;
     oct_view_playback_open(&app->model, options->file, 0, false);
     oct_play_turn(app->play, &app->model);
-    if (oct_play_wait_open(app->play, OPEN_NS) && oct_play_refusal(app->play)[0])
-        return oct_fail(err, OCT_E_IO, "%s", oct_play_refusal(app->play));
+    oct_play_wait_open(app->play, OPEN_NS);
     oct_play_turn(app->play, &app->model);
+    if (oct_play_refusal(app->play)[0])
+        return oct_fail(err, OCT_E_IO, "%s", oct_play_refusal(app->play));
     if (!options->screenshot || !playback->active)
         return OCT_OK;
     if (options->n_frames > playback->file.n_bscans)

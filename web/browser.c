@@ -15,15 +15,8 @@
 
 _Static_assert(OCT_WEB_BEFORE >= LWS_PRE, "lws writes before a message");
 
-#define MOST_UNSEEN 2u
 #define BSCAN_NS (28 * OCT_NS_PER_MS)
-#define OTHERS_NS (200 * OCT_NS_PER_MS)
-#define WHOLE_NS (200 * OCT_NS_PER_MS)
-/* A picture comes smaller where it takes so long to be drawn, better where it takes less. */
-#define SLOW_MS 180.0
-#define FAST_MS 70.0
-#define WORSE_NS (700 * OCT_NS_PER_MS)
-#define BETTER_NS (3 * OCT_NS_PER_S)
+#define OTHERS_NS (200 * OCT_NS_PER_MS) /* of the best level; of each other twice that before */
 
 struct oct_web_view *oct_web_browser_view(const struct oct_web *web,
                                           const struct oct_web_browser *b)
@@ -31,70 +24,15 @@ struct oct_web_view *oct_web_browser_view(const struct oct_web *web,
     return b->playback ? b->playback->view : web->live;
 }
 
-/* ---- playback ---- */
-
-static void end_playback(struct oct_web *web, struct oct_web_browser *b)
-{
-    struct oct_web_playback *p = b->playback;
-    b->playback = NULL;
-    b->frozen = b->wants_whole = false;
-    b->state_sent = 0;
-    memset(b->sent, 0, sizeof(b->sent));
-    memset(b->waiting, 0, sizeof(b->waiting));
-    if (!p)
-        return;
-    if (p->play) /* a label that was just given is written */
-        oct_play_turn(p->play, &p->model);
-    oct_play_destroy(p->play);
-    oct_web_view_destroy(p->view);
-    oct_view_model_finish(&p->model);
-    free(p);
-    web->counts.n_playbacks--;
-}
-
-/* False: no room for another one. */
-static bool begin_playback(struct oct_web *web, struct oct_web_browser *b, const char *path)
-{
-    struct oct_error why = {.text = "out of memory"};
-    end_playback(web, b);
-    struct oct_web_playback *p =
-        web->counts.n_playbacks < OCT_WEB_MOST_PLAYBACKS ? calloc(1, sizeof(*p)) : NULL;
-    if (!p)
-        return false;
-    web->counts.n_playbacks++;
-    b->playback = p;
-    oct_view_model_init(&p->model, web->app->model.endpoint, web->config->pipeline.log);
-    p->model.settings.layers = false; /* until they are asked for: they are searched in all of it */
-    p->view = oct_web_view_create(&p->model, &web->app->model, web->encoder);
-    if (!p->view || oct_play_create(&p->play, web->config, oct_web_notify, web, &why)) {
-        oct_log(OCT_LOG_WARNING, "playback: %s", why.text);
-        end_playback(web, b);
-        return false;
-    }
-    oct_view_model_tick(&p->model, oct_clock_ns());
-    oct_view_playback_open(&p->model, path, 0, false);
-    return true;
-}
-
-void oct_web_browser_turn(struct oct_web *web, struct oct_web_browser *b, uint64_t now_ns)
-{
-    struct oct_web_playback *p = b->playback;
-    if (!p)
-        return;
-    oct_view_model_tick(&p->model, now_ns);
-    oct_play_turn(p->play, &p->model);
-    if (p->model.playback.active || p->model.playback.opens) {
-        oct_web_view_refresh(p->view);
-        return;
-    }
-    snprintf(b->refusal, sizeof(b->refusal), "%.255s", oct_play_refusal(p->play));
-    end_playback(web, b);
-}
-
 void oct_web_browser_end(struct oct_web *web, struct oct_web_browser *b)
 {
     struct oct_web_browser **at = &web->browsers;
-    end_playback(web, b);
+    oct_web_playback_end(web, b);
+    if (b->errand)
+        b->errand->browser = NULL;
+    b->errand = NULL;
+    free(b->list);
+    b->list = NULL;
     while (*at && *at != b)
         at = &(*at)->next;
     if (*at)
@@ -151,28 +89,9 @@ static bool say_hello(struct oct_web *web, struct oct_web_browser *b)
 
 static bool say_list(struct oct_web *web, struct oct_web_browser *b)
 {
-    struct oct_web_recording *list = malloc(OCT_WEB_MOST_RECORDINGS * sizeof(*list));
-    const size_t room = OCT_WEB_MOST_RECORDINGS * 640;
-    unsigned char *buffer = malloc(LWS_PRE + room);
-    struct oct_json_text t;
-    bool good = list && buffer;
-    if (good) {
-        const unsigned n = oct_web_recordings_list(web->config->record.directory, list);
-        oct_json_begin(&t, (char *)buffer + LWS_PRE, room);
-        oct_json_raw(&t, "{\"recordings\":[");
-        for (unsigned i = 0; i < n; i++) {
-            oct_json_separate(&t);
-            oct_json_raw(&t, "{");
-            oct_json_member_string(&t, "name", list[i].name);
-            oct_json_member_u64(&t, "bytes", list[i].bytes);
-            oct_json_member_u64(&t, "time_s", list[i].time_s);
-            oct_json_raw(&t, "}");
-        }
-        oct_json_raw(&t, "]}");
-        good = send_bytes(web, b, buffer + LWS_PRE, oct_json_end(&t), LWS_WRITE_TEXT);
-    }
-    free(buffer);
-    free(list);
+    const bool good = send_bytes(web, b, b->list + OCT_WEB_BEFORE, b->n_list, LWS_WRITE_TEXT);
+    free(b->list);
+    b->list = NULL;
     return good;
 }
 
@@ -188,19 +107,13 @@ static bool say_refused(struct oct_web *web, struct oct_web_browser *b)
     return send_bytes(web, b, buffer + LWS_PRE, oct_json_end(&t), LWS_WRITE_TEXT);
 }
 
-static unsigned n_unseen(const struct oct_web_browser *b, enum oct_web_kind kind)
-{
-    unsigned n = 0;
-    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
-        n += b->waiting[i].serial && b->waiting[i].kind == kind;
-    return n;
-}
-
+/* The next one goes when the one before was heard, however slow the link is. */
 static bool has_state(const struct oct_web_view *view, const struct oct_web_browser *b,
                       uint64_t now_ns)
 {
     const uint32_t serial = oct_web_view_state_serial(view);
-    return serial && (serial != b->state_sent || now_ns - b->state_ns >= OCT_NS_PER_S);
+    return serial && !b->state_waits &&
+           (serial != b->state_sent || now_ns - b->state_ns >= OCT_NS_PER_S);
 }
 
 static bool is_due(const struct oct_web *web, const struct oct_web_browser *b,
@@ -208,54 +121,36 @@ static bool is_due(const struct oct_web *web, const struct oct_web_browser *b,
 {
     const uint32_t serial = oct_web_view_serial(oct_web_browser_view(web, b), kind);
     return serial && serial != b->sent[kind] && now_ns >= b->due_ns[kind] &&
-           !(kind == OCT_WEB_BSCAN && b->frozen) &&
-           n_unseen(b, kind) < (kind == OCT_WEB_BSCAN ? MOST_UNSEEN : 1);
+           !(kind == OCT_WEB_BSCAN && b->frozen) && oct_web_pace_has_room(&b->pace, kind, now_ns);
 }
 
 static bool is_whole_due(const struct oct_web_view *view, const struct oct_web_browser *b,
                          uint64_t now_ns)
 {
-    return b->wants_whole && now_ns >= b->whole_due_ns &&
-           oct_web_view_serial(view, OCT_WEB_BSCAN) != 0;
+    return b->wants_whole && oct_web_view_has_whole(view, b->whole_since, now_ns);
 }
 
-/* What waits too long before there is an answer is as slow as one that came late. */
-static void find_level(struct oct_web_browser *b, uint64_t now_ns)
+static bool send_state(struct oct_web *web, struct oct_web_browser *b,
+                       const struct oct_web_message *state, uint64_t now_ns)
 {
-    double ms = b->round_ms;
-    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
-        if (b->waiting[i].serial)
-            ms = fmax(ms, (double)(now_ns - b->waiting[i].sent_ns) / 1e6);
-    if (ms > SLOW_MS && b->level + 1 < OCT_WEB_N_LEVELS && now_ns > b->level_ns + WORSE_NS) {
-        b->level++;
-        b->level_ns = now_ns;
-    } else if (ms < FAST_MS && b->level > 0 && now_ns > b->level_ns + BETTER_NS) {
-        b->level--;
-        b->level_ns = now_ns;
-    } else if (ms >= FAST_MS && ms <= SLOW_MS) {
-        b->level_ns = now_ns;
-    }
+    b->state_sent = b->state_waits = state->serial;
+    b->state_ns = now_ns;
+    return send_bytes(web, b, state->bytes, state->n, LWS_WRITE_TEXT);
 }
 
 static bool send_picture(struct oct_web *web, struct oct_web_browser *b, enum oct_web_kind kind,
                          bool whole, uint64_t now_ns)
 {
     struct oct_web_view *view = oct_web_browser_view(web, b);
-    find_level(b, now_ns);
-    const uint64_t interval_ns = kind == OCT_WEB_BSCAN ? BSCAN_NS : OTHERS_NS;
-    b->due_ns[kind] = now_ns + interval_ns; /* of one that cannot be made, too */
+    const unsigned level = oct_web_pace_level(&b->pace, now_ns);
+    /* Of one that cannot be made, too. */
+    b->due_ns[kind] = now_ns + (kind == OCT_WEB_BSCAN ? BSCAN_NS : OTHERS_NS << level);
     const struct oct_web_message *m =
-        whole ? oct_web_view_whole(view) : oct_web_view_picture(view, kind, b->level);
+        whole ? oct_web_view_whole(view, now_ns) : oct_web_view_picture(view, kind, level);
     if (!m)
         return true;
     b->sent[kind] = m->serial;
-    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
-        if (!b->waiting[i].serial) {
-            b->waiting[i].serial = m->serial;
-            b->waiting[i].kind = kind;
-            b->waiting[i].sent_ns = now_ns;
-            break;
-        }
+    oct_web_pace_sent(&b->pace, kind, m->serial, !whole, now_ns);
     web->counts.n_pictures++;
     return send_bytes(web, b, m->bytes, m->n, LWS_WRITE_BINARY);
 }
@@ -272,16 +167,12 @@ bool oct_web_browser_write(struct oct_web *web, struct oct_web_browser *b)
         good = say_hello(web, b);
     } else if (b->refusal[0]) {
         good = say_refused(web, b);
-    } else if (b->wants_list) {
-        b->wants_list = false;
+    } else if (b->list) {
         good = say_list(web, b);
     } else if (has_state(view, b, now_ns)) {
-        b->state_sent = state->serial;
-        b->state_ns = now_ns;
-        good = send_bytes(web, b, state->bytes, state->n, LWS_WRITE_TEXT);
+        good = send_state(web, b, state, now_ns);
     } else if (is_whole_due(view, b, now_ns)) {
         b->wants_whole = false;
-        b->whole_due_ns = now_ns + WHOLE_NS;
         good = send_picture(web, b, OCT_WEB_BSCAN, true, now_ns);
     } else {
         for (unsigned kind = 0; kind < OCT_WEB_N_KINDS; kind++)
@@ -299,7 +190,7 @@ void oct_web_browser_wake(struct oct_web *web, struct oct_web_browser *b)
 {
     const struct oct_web_view *view = oct_web_browser_view(web, b);
     const uint64_t now_ns = oct_clock_ns();
-    bool has = b->says_hello || b->refusal[0] || b->wants_list || has_state(view, b, now_ns) ||
+    bool has = b->says_hello || b->refusal[0] || b->list || has_state(view, b, now_ns) ||
                is_whole_due(view, b, now_ns);
     for (unsigned kind = 0; kind < OCT_WEB_N_KINDS; kind++)
         has |= is_due(web, b, (enum oct_web_kind)kind, now_ns);
@@ -309,17 +200,27 @@ void oct_web_browser_wake(struct oct_web *web, struct oct_web_browser *b)
 
 /* ---- what it asks for ---- */
 
-static void hear_seen(struct oct_web_browser *b, double serial)
+static void hear_state(struct oct_web_browser *b, double serial)
 {
     const uint64_t now_ns = oct_clock_ns();
-    for (unsigned i = 0; i < OCT_WEB_MOST_WAITING; i++)
-        if (b->waiting[i].serial && (double)b->waiting[i].serial == serial) {
-            const double ms = (double)(now_ns - b->waiting[i].sent_ns) / 1e6;
-            b->round_ms += 0.2 * (ms - b->round_ms);
-            b->waiting[i].serial = 0;
-            find_level(b, now_ns);
-            return;
-        }
+    if (!b->state_waits || (double)b->state_waits != serial)
+        return;
+    b->state_waits = 0;
+    oct_web_pace_answered(&b->pace, (double)(now_ns - b->state_ns) / 1e6, now_ns);
+}
+
+static void want_whole(struct oct_web *web, struct oct_web_browser *b)
+{
+    b->wants_whole = true;
+    b->whole_since = oct_web_view_serial(oct_web_browser_view(web, b), OCT_WEB_BSCAN);
+}
+
+static void hear_freeze(struct oct_web *web, struct oct_web_browser *b, bool freezes, bool whole)
+{
+    b->frozen = freezes;
+    b->wants_whole = false;
+    if (freezes && whole)
+        want_whole(web, b);
 }
 
 static enum oct_view_action action_of(const char *key)
@@ -385,15 +286,20 @@ static void hear_pseudonym(struct oct_web *web, struct oct_web_browser *b, const
     oct_view_model_end_typing(model, true);
 }
 
-static bool hear_open(struct oct_web *web, struct oct_web_browser *b, const char *name)
+/* What is no name ends the connection; of the folder is asked with the next turn. */
+static bool hear_open(struct oct_web_browser *b, const char *name)
 {
-    char path[OCT_CONFIG_STRING_BYTES + NAME_MAX + 2];
-    if (!oct_web_recordings_has(web->config->record.directory, name))
+    if (!oct_web_recordings_is_name(name))
         return false;
-    snprintf(path, sizeof(path), "%s/%s", web->config->record.directory, name);
-    if (!begin_playback(web, b, path))
-        snprintf(b->refusal, sizeof(b->refusal), "others play as many recordings as octweb can");
+    snprintf(b->open, sizeof(b->open), "%s", name);
+    b->wants_open = true;
     return true;
+}
+
+static void hear_list(struct oct_web_browser *b, const char *of)
+{
+    snprintf(b->list_of, sizeof(b->list_of), "%.100s", of ? of : "");
+    b->wants_list = true;
 }
 
 static double number_of(const cJSON *message, const char *name)
@@ -410,35 +316,37 @@ static const char *text_of(const cJSON *message, const char *name)
 static bool hear_message(struct oct_web *web, struct oct_web_browser *b, const cJSON *message)
 {
     const double seen = number_of(message, "seen"), go = number_of(message, "go");
-    const double line = number_of(message, "line");
+    const double line = number_of(message, "line"), heard = number_of(message, "heard");
     const char *key = text_of(message, "key"), *pseudonym = text_of(message, "pseudonym");
     const char *open = text_of(message, "open");
     const cJSON *freeze = cJSON_GetObjectItemCaseSensitive(message, "freeze");
-    if (seen > 0)
-        hear_seen(b, seen);
-    else if (cJSON_IsBool(freeze)) {
-        b->frozen = cJSON_IsTrue(freeze);
-        /* One that was frozen before it came again keeps its own picture. */
-        b->wants_whole =
-            b->frozen && !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(message, "whole"));
-    } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "whole")))
-        b->wants_whole = true;
+    if (seen > 0 && seen <= UINT32_MAX)
+        oct_web_pace_seen(&b->pace, (uint32_t)seen, oct_clock_ns());
+    else if (heard > 0)
+        hear_state(b, heard);
+    else if (cJSON_IsBool(freeze)) /* one that was frozen before it came again keeps its picture */
+        hear_freeze(web, b, cJSON_IsTrue(freeze),
+                    !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(message, "whole")));
+    else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "whole")))
+        want_whole(web, b);
     else if (key)
         hear_key(web, b, key);
     else if (pseudonym)
         hear_pseudonym(web, b, pseudonym, text_of(message, "of"), text_of(message, "was"));
     else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "list")))
-        b->wants_list = true;
+        hear_list(b, text_of(message, "of"));
     else if (open)
-        return hear_open(web, b, open);
+        return hear_open(b, open);
     else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "live")))
-        end_playback(web, b);
-    else if (b->playback && isfinite(go))
-        oct_view_playback_go(&b->playback->model, go);
-    else if (b->playback && isfinite(line))
-        oct_view_playback_slice_at(&b->playback->model, line);
-    else /* of a recording that ended meanwhile */
-        return isfinite(go) || isfinite(line);
+        oct_web_playback_live(web, b);
+    else if (isfinite(go)) { /* the newest is gone to with the next turn */
+        b->goes = true;
+        b->go = go;
+    } else if (isfinite(line)) {
+        b->slices = true;
+        b->slice = line;
+    } else
+        return false;
     return true;
 }
 

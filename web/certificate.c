@@ -17,17 +17,29 @@
 
 #define TEN_YEARS_S (10L * 365 * 24 * 3600)
 
+/* ",IP:fd00::1", ",DNS:octd.lab"; an address of IPv6 may stand in brackets. */
+static size_t write_name(char *text, size_t room, char *name)
+{
+    struct in6_addr address;
+    const size_t n = strlen(name);
+    if (name[0] == '[' && name[n - 1] == ']') {
+        name[n - 1] = '\0';
+        name++;
+    }
+    const bool is_address =
+        inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1;
+    return (size_t)snprintf(text, room, ",%s:%s", is_address ? "IP" : "DNS", name);
+}
+
 /* "DNS:octd.lab,DNS:localhost,IP:127.0.0.1" */
 static bool write_names(char *text, size_t room, const char *host, const char *names)
 {
     char all[2048];
-    struct in_addr address;
     size_t n = (size_t)snprintf(text, room, "DNS:localhost,IP:127.0.0.1,IP:::1");
     snprintf(all, sizeof(all), "%s,%s", host, names);
-    for (char *rest, *name = strtok_r(all, ",", &rest); name && n < room;
-         name = strtok_r(NULL, ",", &rest))
-        n += (size_t)snprintf(text + n, room - n, ",%s:%s",
-                              inet_pton(AF_INET, name, &address) == 1 ? "IP" : "DNS", name);
+    for (char *rest, *name = strtok_r(all, ", ", &rest); name && n < room;
+         name = strtok_r(NULL, ", ", &rest))
+        n += write_name(text + n, room - n, name);
     return n < room;
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What results may still come of, four times over: nothing is looked back at here. */
 #define HISTORY_BYTES ((size_t)128 << 20)
@@ -101,12 +102,13 @@ static enum oct_err serve(const struct oct_config *config, struct oct_error *err
     web->config = config;
     web->is_over = oct_signals_came;
     if (!(code = open_all(web, look, err)))
-        oct_web_serve(web);
+        code = oct_web_serve(web, err);
 done:
     if (web) {
         if (web->app) /* its threads notify, as long as there is somebody to */
             oct_view_app_close(web->app);
-        oct_web_close(web); /* playbacks end with their browsers */
+        if (!oct_web_close(web))
+            _exit(oct_exit_status(code)); /* what threads still use is not freed */
         oct_web_view_destroy(web->live);
         oct_web_encoder_destroy(web->encoder);
         free(web->app);
@@ -134,7 +136,9 @@ int main(int argc, char **argv)
     } else if (code == OCT_OK) {
         oct_signals_block();
         oct_view_step_back(config->view.nice);
-        if ((code = serve(config, &err)) && err.key[0]) {
+        /* A file that octctl web has written is none that the user knows. */
+        const bool is_users = !given.config || strncmp(given.config, "/proc/self/fd/", 14) != 0;
+        if ((code = serve(config, &err)) && err.key[0] && is_users) {
             oct_config_blame(config, &err, &blamed);
             err = blamed;
         }

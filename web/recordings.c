@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* strcasestr */
 #include "web/recordings.h"
 
 #include <dirent.h>
@@ -8,7 +9,7 @@
 #include <sys/stat.h>
 
 /* octd names a file NAME.h5 once it is closed. */
-static bool is_name(const char *name)
+bool oct_web_recordings_is_name(const char *name)
 {
     const char *dot = strrchr(name, '.');
     return name[0] != '.' && dot && strcmp(dot, ".h5") == 0 && !strchr(name, '/') &&
@@ -18,7 +19,7 @@ static bool is_name(const char *name)
 static bool look(int folder, const char *name, struct oct_web_recording *r)
 {
     struct stat s;
-    if (!is_name(name) || fstatat(folder, name, &s, AT_SYMLINK_NOFOLLOW) != 0 ||
+    if (!oct_web_recordings_is_name(name) || fstatat(folder, name, &s, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(s.st_mode))
         return false;
     snprintf(r->name, sizeof(r->name), "%s", name);
@@ -35,15 +36,18 @@ static int newest_first(const void *a, const void *b)
     return strcmp(y->name, x->name);
 }
 
-unsigned oct_web_recordings_list(const char *folder,
-                                 struct oct_web_recording list[OCT_WEB_MOST_RECORDINGS])
+unsigned oct_web_recordings_list(const char *folder, const char *of,
+                                 struct oct_web_recording list[OCT_WEB_MOST_RECORDINGS],
+                                 unsigned *n_all)
 {
     struct oct_web_recording r;
     unsigned n = 0;
+    *n_all = 0;
     DIR *entries = opendir(folder);
     for (const struct dirent *entry; entries && (entry = readdir(entries));) {
-        if (!look(dirfd(entries), entry->d_name, &r))
+        if (!strcasestr(entry->d_name, of) || !look(dirfd(entries), entry->d_name, &r))
             continue;
+        ++*n_all;
         unsigned at = n;
         if (n == OCT_WEB_MOST_RECORDINGS) { /* it takes the place of the oldest, if it is newer */
             at = 0;

@@ -1,8 +1,8 @@
-#define _DEFAULT_SOURCE /* gethostname */
 #include "web/server.h"
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
+#include "web/access.h"
 #include "web/certificate.h"
 #include "web/pages.h"
 
@@ -11,130 +11,52 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#define COOKIE "octweb"
 #define TURN_NS (12 * OCT_NS_PER_MS) /* at most so often */
 #define TICK_US (20 * LWS_US_PER_MS) /* and at least */
-#define TOKENS_NS (300 * OCT_NS_PER_MS)
-#define MOST_LOGINS 10u
+#define END_NS (5 * OCT_NS_PER_S)    /* disks are waited for so long at the end */
+#define LOGIN_S 20
+#define CLOSE_LATER 1013 /* RFC 6455's registry: try again later */
 
 /* Of a request; the WebSocket that it may become goes on with the browser in it. */
 struct session {
     struct oct_web_browser browser;
-    bool is_browser;
+    bool is_browser, is_too_many;
+    struct oct_web_login *login;    /* being used; owned */
     char body[OCT_WEB_TOKEN_BYTES]; /* of a login */
     size_t n_body;
     bool is_login;
 };
-
-/* ---- who may come in ---- */
 
 static struct oct_web *web_of(struct lws *wsi)
 {
     return lws_context_user(lws_get_context(wsi));
 }
 
-static bool is_name_of(const struct oct_web *web, const char *name)
-{
-    char own[256] = "", names[OCT_CONFIG_STRING_BYTES], bare[64];
-    struct in_addr v4;
-    struct in6_addr v6;
-    const size_t n = strlen(name);
-    if (inet_pton(AF_INET, name, &v4) == 1 || strcasecmp(name, "localhost") == 0)
-        return true;
-    if (n > 2 && n < sizeof(bare) && name[0] == '[' && name[n - 1] == ']') {
-        snprintf(bare, sizeof(bare), "%.*s", (int)n - 2, name + 1);
-        return inet_pton(AF_INET6, bare, &v6) == 1;
-    }
-    if (gethostname(own, sizeof(own) - 1) == 0 && strcasecmp(name, own) == 0)
-        return true;
-    snprintf(names, sizeof(names), "%s", web->config->web.names);
-    for (char *rest, *each = strtok_r(names, ", ", &rest); each; each = strtok_r(NULL, ", ", &rest))
-        if (strcasecmp(name, each) == 0)
-            return true;
-    return false;
-}
-
-/* The Host is this machine's by any of its names, with this port: a page of another name that leads
- * here (DNS rebinding) gets nothing. With an Origin, that is the same. */
-static bool is_ours(struct oct_web *web, struct lws *wsi, bool needs_origin)
-{
-    char host[256], name[256], origin[300], wanted[300];
-    const bool has_origin = lws_hdr_copy(wsi, origin, sizeof(origin), WSI_TOKEN_ORIGIN) > 0;
-    bool good = lws_hdr_copy(wsi, host, sizeof(host), WSI_TOKEN_HOST) > 0;
-    if (good) {
-        snprintf(name, sizeof(name), "%s", host);
-        char *port = strrchr(name, ':');
-        if (port && strchr(port, ']'))
-            port = NULL;
-        good = (port ? atoi(port + 1) : web->tls ? 443 : 80) == web->port;
-        if (port)
-            *port = '\0';
-        good = good && is_name_of(web, name);
-    }
-    snprintf(wanted, sizeof(wanted), "%s://%s", web->tls ? "https" : "http", good ? host : "");
-    if (has_origin ? strcasecmp(origin, wanted) != 0 : needs_origin)
-        good = false;
-    web->counts.refused_host += !good;
-    return good;
-}
-
-static bool knows(struct oct_web *web, struct lws *wsi, struct oct_web_browser *b)
-{
-    char token[OCT_WEB_TOKEN_BYTES];
-    size_t n = sizeof(token);
-    const struct oct_web_token *t = NULL;
-    if (lws_http_cookie_get(wsi, COOKIE, token, &n) == 0)
-        t = oct_web_tokens_find(&web->tokens, token, false, (uint64_t)time(NULL));
-    web->counts.refused_token += t == NULL;
-    if (!t)
-        return false;
-    memcpy(b->name, t->name, sizeof(b->name));
-    memcpy(b->sum, t->sum, sizeof(b->sum));
-    b->role = t->role;
-    return true;
-}
-
-/* Reads the file where it changed; who is in it no more goes. */
-static void read_tokens(struct oct_web *web, uint64_t now_ns)
-{
-    const uint64_t now_s = (uint64_t)time(NULL);
-    struct oct_error why;
-    struct stat s;
-    if (now_ns < web->tokens_due_ns)
-        return;
-    web->tokens_due_ns = now_ns + TOKENS_NS;
-    if (stat(web->tokens_path, &s) != 0)
-        s = (struct stat){.st_mtim = {0, 1}};
-    /* Each change is another file: two within a tick of the clock differ by their numbers. */
-    if (memcmp(&s.st_mtim, &web->tokens_at, sizeof(s.st_mtim)) != 0 ||
-        s.st_ino != web->tokens_inode) {
-        web->tokens_at = s.st_mtim;
-        web->tokens_inode = s.st_ino;
-        if (oct_web_tokens_read(&web->tokens, web->tokens_path, &why)) {
-            web->tokens_at = (struct timespec){0, 0}; /* it is tried again */
-            if (strcmp(why.text, web->tokens_why) != 0)
-                oct_log(OCT_LOG_ERROR, "%s; nobody is let in", why.text);
-            snprintf(web->tokens_why, sizeof(web->tokens_why), "%s", why.text);
-        } else {
-            web->tokens_why[0] = '\0';
-        }
-    }
-    for (struct oct_web_browser *b = web->browsers; b; b = b->next) {
-        bool is_in = false;
-        for (unsigned i = 0; i < web->tokens.n; i++)
-            if (strcmp(web->tokens.token[i].sum, b->sum) == 0)
-                is_in = web->tokens.token[i].until_s > now_s;
-        if (!is_in)
-            lws_set_timeout(b->wsi, PENDING_TIMEOUT_USER_REASON_BASE, LWS_TO_KILL_ASYNC);
-    }
-}
-
 /* ---- answers ---- */
+
+static bool add_header(struct lws *wsi, const char *name, const char *value, unsigned char **p,
+                       unsigned char *end)
+{
+    return lws_add_http_header_by_name(wsi, (const unsigned char *)name,
+                                       (const unsigned char *)value, (int)strlen(value), p,
+                                       end) == 0;
+}
+
+/* What a page may do: nothing but with this host, by the name that it was called by. */
+static bool add_policy(struct lws *wsi, unsigned char **p, unsigned char *end)
+{
+    struct oct_web *web = web_of(wsi);
+    char host[256] = "", policy[768];
+    if (oct_web_access_is_ours(web, wsi, false))
+        lws_hdr_copy(wsi, host, sizeof(host), WSI_TOKEN_HOST);
+    snprintf(policy, sizeof(policy),
+             "default-src 'none'; img-src 'self'; script-src 'self'; style-src 'self'; "
+             "connect-src 'self'%s%s; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+             host[0] ? web->tls ? " wss://" : " ws://" : "", host);
+    return add_header(wsi, "content-security-policy:", policy, p, end);
+}
 
 /* The whole answer at once; lws keeps what the system does not take. `bytes` are not written to:
  * only HTTP/1 is spoken. */
@@ -143,14 +65,19 @@ static int answer(struct lws *wsi, unsigned code, const char *type, const char *
 {
     unsigned char buffer[LWS_PRE + 2048], *start = buffer + LWS_PRE, *p = start;
     unsigned char *end = buffer + sizeof(buffer) - 1;
-    static const char cache[] = "no-store";
-    if (lws_add_http_common_headers(wsi, code | LWSAHH_FLAG_NO_SERVER_NAME, type, n, &p, end) ||
-        lws_add_http_header_by_name(wsi, (const unsigned char *)"cache-control:",
-                                    (const unsigned char *)cache, sizeof(cache) - 1, &p, end) ||
-        (cookie && lws_add_http_header_by_name(
-                       wsi, (const unsigned char *)"set-cookie:", (const unsigned char *)cookie,
-                       (int)strlen(cookie), &p, end)) ||
-        lws_finalize_write_http_header(wsi, start, &p, end))
+    static const char *const headers[][2] = {
+        {"cache-control:", "no-store"},
+        {"referrer-policy:", "no-referrer"},
+        {"x-content-type-options:", "nosniff"},
+        {"x-frame-options:", "deny"},
+    };
+    bool good = lws_add_http_common_headers(wsi, code | LWSAHH_FLAG_NO_SERVER_NAME, type, n, &p,
+                                            end) == 0 &&
+                add_policy(wsi, &p, end) &&
+                (!cookie || add_header(wsi, "set-cookie:", cookie, &p, end));
+    for (size_t i = 0; good && i < sizeof(headers) / sizeof(headers[0]); i++)
+        good = add_header(wsi, headers[i][0], headers[i][1], &p, end);
+    if (!good || lws_finalize_write_http_header(wsi, start, &p, end))
         return -1;
     if (n > 0 && lws_write(wsi, (unsigned char *)bytes, n, LWS_WRITE_HTTP_FINAL) < 0)
         return -1;
@@ -206,30 +133,45 @@ static bool is_of_this_machine(struct lws *wsi)
 
 /* ---- requests ---- */
 
+static bool is_ours(struct oct_web *web, struct lws *wsi, bool needs_origin)
+{
+    const bool is = oct_web_access_is_ours(web, wsi, needs_origin);
+    web->counts.refused_host += !is;
+    return is;
+}
+
 static int login(struct oct_web *web, struct lws *wsi, struct session *s)
 {
-    char token[OCT_WEB_TOKEN_BYTES], cookie[256];
-    struct oct_error why;
-    const uint64_t now_ns = oct_clock_ns();
-    if (now_ns - web->logins_ns > OCT_NS_PER_S) {
-        web->logins_ns = now_ns;
-        web->n_logins = 0;
-    }
-    if (++web->n_logins > MOST_LOGINS)
-        return answer_text(wsi, 429, "too many tries: wait a second\n");
+    unsigned status;
+    if (s->login) /* lws says so again when a request behind it comes */
+        return 0;
     s->body[s->n_body] = '\0';
-    const enum oct_err code = oct_web_link_use(web->tokens_path, s->body, token, &why);
-    if (code) {
-        if (code != OCT_E_STATE)
-            oct_log(OCT_LOG_ERROR, "%s", why.text);
-        web->counts.refused_token++;
-        return answer_text(wsi, 403, "this link was used, is over or was never made\n");
+    s->login = oct_web_access_begin(web, wsi, s->body, &status);
+    memset(s->body, 0, sizeof(s->body));
+    if (s->login) {
+        lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, LOGIN_S);
+        return 0; /* answered when it was tried */
     }
-    web->tokens_due_ns = 0;
-    web->tokens_at = (struct timespec){0, 0};
-    read_tokens(web, now_ns);
-    snprintf(cookie, sizeof(cookie), COOKIE "=%s; Path=/; Max-Age=%u; HttpOnly; SameSite=Strict%s",
-             token, OCT_WEB_SESSION_S, web->tls ? "; Secure" : "");
+    answer_text(wsi, status,
+                status == 429 ? "too many links that were none: wait ten seconds\n"
+                              : "octweb is busy: try again\n");
+    return -1;
+}
+
+static int answer_login(struct oct_web *web, struct lws *wsi, struct session *s)
+{
+    char cookie[256], name[32];
+    if (!s->login || !oct_web_access_is_done(s->login))
+        return 0;
+    const char *token = oct_web_access_token(s->login);
+    oct_web_access_cookie_name(web, name);
+    snprintf(cookie, sizeof(cookie), "%s=%s; Path=/; Max-Age=%u; HttpOnly; SameSite=Strict%s", name,
+             token ? token : "", OCT_WEB_SESSION_S, web->tls ? "; Secure" : "");
+    const bool is_in = token != NULL;
+    oct_web_access_end(s->login);
+    s->login = NULL;
+    if (!is_in)
+        return answer_text(wsi, 403, "this link was used, is over or was never made\n");
     return answer(wsi, 200, "text/plain; charset=utf-8", cookie, (const unsigned char *)"in\n", 3);
 }
 
@@ -274,26 +216,38 @@ static int on_body(struct session *s, const char *bytes, size_t n)
 static int on_upgrade(struct oct_web *web, struct lws *wsi, struct session *s)
 {
     memset(s, 0, sizeof(*s));
-    if (!is_ours(web, wsi, true) || !knows(web, wsi, &s->browser))
+    if (!is_ours(web, wsi, true) || !oct_web_access_knows(web, wsi, &s->browser))
         return -1;
-    if (web->counts.n_browsers >= OCT_WEB_MOST_BROWSERS) {
-        web->counts.refused_connections++;
-        return -1;
-    }
     return 0;
+}
+
+/* It is told, in the frame that closes the WebSocket. */
+static int send_off(struct lws *wsi)
+{
+    char text[80];
+    const int n = snprintf(text, sizeof(text), "%u browsers look already, as many as octweb takes",
+                           OCT_WEB_MOST_BROWSERS);
+    lws_close_reason(wsi, (enum lws_close_status)CLOSE_LATER, (unsigned char *)text, (size_t)n);
+    return -1;
 }
 
 static void on_open(struct oct_web *web, struct lws *wsi, struct session *s)
 {
     struct oct_web_browser *b = &s->browser;
+    lws_callback_on_writable(wsi);
+    s->is_too_many = web->counts.n_browsers >= OCT_WEB_MOST_BROWSERS;
+    if (s->is_too_many) {
+        web->counts.refused_connections++;
+        return;
+    }
     b->wsi = wsi;
+    oct_web_pace_init(&b->pace, oct_clock_ns());
     b->says_hello = true;
     b->next = web->browsers;
     web->browsers = b;
     web->counts.n_browsers++;
     s->is_browser = true;
     oct_log(OCT_LOG_INFO, "%s looks (%s)", b->name, oct_web_role_names[b->role]);
-    lws_callback_on_writable(wsi);
 }
 
 static void on_close(struct oct_web *web, struct session *s)
@@ -308,6 +262,8 @@ static void on_close(struct oct_web *web, struct session *s)
 static int on_receive(struct oct_web *web, struct lws *wsi, struct session *s, const char *bytes,
                       size_t n)
 {
+    if (s->is_too_many)
+        return 0;
     if (!lws_is_first_fragment(wsi) || !lws_is_final_fragment(wsi) || lws_frame_is_binary(wsi) ||
         lws_remaining_packet_payload(wsi) > 0) {
         web->counts.refused_message++;
@@ -324,11 +280,14 @@ static void turn(lws_sorted_usec_list_t *sul)
     struct oct_web *web = lws_container_of(sul, struct oct_web, turn);
     web->turn_waits = false;
     web->turned_ns = oct_clock_ns();
+    web->counts.n_playbacks -= atomic_exchange(&web->n_left, 0);
+    oct_web_worker_turn(web->door);
+    oct_web_worker_turn(web->folder);
     oct_view_app_turn(web->app);
     if (web->counts.n_browsers > 0)
         oct_web_view_refresh(web->live);
     for (struct oct_web_browser *b = web->browsers; b; b = b->next) {
-        oct_web_browser_turn(web, b, web->turned_ns);
+        oct_web_playback_turn(web, b, web->turned_ns);
         oct_web_browser_wake(web, b);
     }
 }
@@ -347,7 +306,7 @@ static void tick(lws_sorted_usec_list_t *sul)
 {
     struct oct_web *web = lws_container_of(sul, struct oct_web, tick);
     web->ends = web->is_over();
-    read_tokens(web, oct_clock_ns());
+    oct_web_access_turn(web, oct_clock_ns());
     turn_soon(web);
     lws_sul_schedule(web->context, 0, &web->tick, tick, TICK_US);
 }
@@ -385,12 +344,22 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
         return on_body(s, in, len);
     case LWS_CALLBACK_HTTP_BODY_COMPLETION:
         return s->is_login ? login(web, wsi, s) : -1;
+    case LWS_CALLBACK_HTTP_WRITEABLE:
+        return answer_login(web, wsi, s);
+    case LWS_CALLBACK_CLOSED_HTTP:
+        if (s) {
+            oct_web_access_end(s->login);
+            s->login = NULL;
+        }
+        return 0;
     case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
         return on_upgrade(web, wsi, s);
     case LWS_CALLBACK_ESTABLISHED:
         on_open(web, wsi, s);
         return 0;
     case LWS_CALLBACK_SERVER_WRITEABLE:
+        if (s->is_too_many)
+            return send_off(wsi);
         return oct_web_browser_write(web, &s->browser) ? 0 : -1;
     case LWS_CALLBACK_RECEIVE:
         return on_receive(web, wsi, s, in, len);
@@ -484,8 +453,7 @@ enum oct_err oct_web_listen(struct oct_web *web, struct oct_error *err)
         .user = web,
         .gid = -1,
         .uid = -1,
-        .options = LWS_SERVER_OPTION_HTTP_HEADERS_SECURITY_BEST_PRACTICES_ENFORCE |
-                   LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND |
+        .options = LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND |
                    (strchr(host, ':') ? 0 : LWS_SERVER_OPTION_DISABLE_IPV6) |
                    (web->tls ? LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT : 0),
         .ssl_cert_filepath = web->tls ? web->config->web.certificate : NULL,
@@ -506,19 +474,45 @@ enum oct_err oct_web_listen(struct oct_web *web, struct oct_error *err)
     return OCT_OK;
 }
 
-void oct_web_serve(struct oct_web *web)
+enum oct_err oct_web_serve(struct oct_web *web, struct oct_error *err)
 {
-    read_tokens(web, oct_clock_ns());
+    enum oct_err code = oct_web_worker_create(&web->door, "octweb-door", oct_web_notify, web, err);
+    code = code ? code
+                : oct_web_worker_create(&web->folder, "octweb-folder", oct_web_notify, web, err);
+    if (code)
+        return code;
     lws_sul_schedule(web->context, 0, &web->tick, tick, 1);
     while (!web->ends && lws_service(web->context, 0) >= 0)
         ;
     lws_sul_schedule(web->context, 0, &web->tick, tick, LWS_SET_TIMER_USEC_CANCEL);
     lws_sul_schedule(web->context, 0, &web->turn, turn, LWS_SET_TIMER_USEC_CANCEL);
+    return OCT_OK;
 }
 
-void oct_web_close(struct oct_web *web)
+/* Waits for those that notify: the workers, and playbacks, which may have a label to write. */
+static bool end_threads(struct oct_web *web)
 {
+    const uint64_t end_ns = oct_clock_ns() + END_NS;
+    for (struct oct_web_browser *b = web->browsers; b; b = b->next)
+        oct_web_playback_end(web, b);
+    bool ended = oct_web_worker_end(web->door, END_NS) && oct_web_worker_end(web->folder, END_NS);
+    while (ended && atomic_load(&web->n_left) < web->counts.n_playbacks) {
+        ended = oct_clock_ns() < end_ns;
+        nanosleep(&(struct timespec){.tv_nsec = 5 * OCT_NS_PER_MS}, NULL);
+    }
+    return ended;
+}
+
+bool oct_web_close(struct oct_web *web)
+{
+    if (!end_threads(web)) {
+        oct_log(OCT_LOG_WARNING, "a disk does not answer: octweb ends without it");
+        return false;
+    }
     if (web->context)
         lws_context_destroy(web->context);
     web->context = NULL;
+    oct_web_worker_destroy(web->door);
+    oct_web_worker_destroy(web->folder);
+    return true;
 }

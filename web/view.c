@@ -6,6 +6,7 @@
 #include "viewer/model/words.h"
 #include "web/pen.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,9 @@
 #define HEADER_BYTES 64u
 #define LISTS_BYTES (512u << 10)
 #define STATE_BYTES (64u << 10)
+#define SERIAL_BYTES 32u
 #define STATE_NS (100 * OCT_NS_PER_MS)
+#define WHOLE_NS (200 * OCT_NS_PER_MS)
 #define PNG_FLAG 256u
 
 static const struct {
@@ -40,7 +43,7 @@ struct oct_web_view {
     uint32_t newest; /* serial of a picture */
     struct oct_web_message whole, state;
     uint32_t state_sum;
-    uint64_t state_due_ns;
+    uint64_t state_due_ns, whole_due_ns;
 };
 
 struct oct_web_view *oct_web_view_create(struct oct_view_model *model,
@@ -88,7 +91,7 @@ uint32_t oct_web_view_serial(const struct oct_web_view *view, enum oct_web_kind 
 
 uint32_t oct_web_view_state_serial(const struct oct_web_view *view)
 {
-    return view->state.serial;
+    return view->state.n > 0 ? view->state.serial : 0;
 }
 
 static bool make_room(struct oct_web_message *m, size_t n)
@@ -298,19 +301,26 @@ const struct oct_web_message *oct_web_view_picture(struct oct_web_view *view,
                : NULL;
 }
 
-const struct oct_web_message *oct_web_view_whole(struct oct_web_view *view)
+bool oct_web_view_has_whole(const struct oct_web_view *view, uint32_t since, uint64_t now_ns)
+{
+    const uint32_t serial = view->whole.serial;
+    if (view->shown[OCT_WEB_BSCAN].serial == 0)
+        return false;
+    return now_ns >= view->whole_due_ns || (serial && serial - since < UINT32_MAX / 2);
+}
+
+const struct oct_web_message *oct_web_view_whole(struct oct_web_view *view, uint64_t now_ns)
 {
     struct oct_web_message *m = &view->whole;
     struct oct_web_pixels pixels;
     double lo, hi;
-    if (view->shown[OCT_WEB_BSCAN].serial == 0)
-        return NULL;
-    if (m->serial == view->shown[OCT_WEB_BSCAN].serial)
-        return m;
-    return oct_web_pixels_whole(view->encoder, &view->model->shown, &lo, &hi, &pixels) &&
-                   compose(view, OCT_WEB_BSCAN, OCT_WEB_N_LEVELS, &pixels, lo, hi, m)
-               ? m
-               : NULL;
+    if (now_ns < view->whole_due_ns || m->serial == view->shown[OCT_WEB_BSCAN].serial)
+        return m->serial ? m : NULL;
+    const bool good = oct_web_pixels_whole(view->encoder, &view->model->shown, &lo, &hi, &pixels) &&
+                      compose(view, OCT_WEB_BSCAN, OCT_WEB_N_LEVELS, &pixels, lo, hi, m);
+    const uint64_t took_ns = oct_clock_ns() - now_ns;
+    view->whole_due_ns = now_ns + (10 * took_ns > WHOLE_NS ? 10 * took_ns : WHOLE_NS);
+    return good ? m : NULL;
 }
 
 /* ---- who may do what ---- */
@@ -509,12 +519,13 @@ static void add_playback(struct oct_json_text *t, const struct oct_view_model *m
     oct_json_raw(t, "}");
 }
 
+/* All but its serial, which comes last. */
 static bool write_state(struct oct_web_view *view)
 {
     const struct oct_view_model *model = view->model;
     struct oct_web_message *m = &view->state;
     struct oct_json_text t;
-    if (!make_room(m, STATE_BYTES))
+    if (!make_room(m, STATE_BYTES + SERIAL_BYTES))
         return false;
     oct_json_begin(&t, (char *)m->bytes, STATE_BYTES);
     oct_json_raw(&t, "{");
@@ -534,14 +545,13 @@ static bool write_state(struct oct_web_view *view)
         oct_json_raw(&t, view->shown[kind].serial ? "true" : "false");
     }
     oct_json_raw(&t, "]");
-    oct_json_raw(&t, "}");
     m->n = oct_json_end(&t);
     return m->n > 0;
 }
 
 const struct oct_web_message *oct_web_view_state(struct oct_web_view *view)
 {
-    return view->state.serial ? &view->state : NULL;
+    return oct_web_view_state_serial(view) ? &view->state : NULL;
 }
 
 void oct_web_view_refresh(struct oct_web_view *view)
@@ -558,4 +568,6 @@ void oct_web_view_refresh(struct oct_web_view *view)
     if (view->state.serial == 0 || sum != view->state_sum)
         view->state.serial++;
     view->state_sum = sum;
+    view->state.n += (size_t)snprintf((char *)view->state.bytes + view->state.n, SERIAL_BYTES,
+                                      ",\"n\":%" PRIu32 "}", view->state.serial);
 }

@@ -1,7 +1,7 @@
 /* What a model shows, as messages to browsers: each is made once, however many look.
  *
- * A state is a JSON text of octview's own words (docs/web.md lists its members). A picture is
- * binary, little-endian:
+ * A state is a JSON text of octview's own words (docs/web.md lists its members), its serial `n`.
+ * A picture is binary, little-endian:
  *
  *   0 "OCTP"   4 u16 version 1   6 u16 kind   8 u32 serial   12 u32 form (encode.h), 256: PNG
  *   16 u32 width   20 u32 height: as encoded   24 u32 A-lines   28 u32 depth: of the picture
@@ -56,8 +56,11 @@ uint32_t oct_web_view_state_serial(const struct oct_web_view *view);
 const struct oct_web_message *oct_web_view_state(struct oct_web_view *view);
 const struct oct_web_message *oct_web_view_picture(struct oct_web_view *view,
                                                    enum oct_web_kind kind, unsigned level);
-/* The B-scan with all of its values, as PNG. */
-const struct oct_web_message *oct_web_view_whole(struct oct_web_view *view);
+
+/* The B-scan with all of its values, as PNG: no more often than every 200 ms, and for a tenth of
+ * the time at most, however many ask. has: there is one of `since` or newer, or one may be made. */
+bool oct_web_view_has_whole(const struct oct_web_view *view, uint32_t since, uint64_t now_ns);
+const struct oct_web_message *oct_web_view_whole(struct oct_web_view *view, uint64_t now_ns);
 
 /* What a key of octview's table (viewer/model/action.h) does here, of live pictures or of a
  * recording that is played: for whoever operates, for all who look, or nothing: it is the browser's

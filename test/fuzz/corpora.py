@@ -526,6 +526,33 @@ def vortex():
     one("far", (2, 2, 3, 6, 1), far=1)
 
 
+def web():
+    sep = b"\x1e"
+    put("web_message", "all", b"\1" + sep.join([
+        b'{"heard":1}', b'{"seen":1}', b'{"freeze":true}', b'{"freeze":true,"whole":false}',
+        b'{"list":true,"of":"a"}', b'{"open":"a.h5"}', b'{"go":2}', b'{"line":3}',
+        b'{"key":"Space"}', b'{"whole":true}', b'{"live":true}', b'{"key":"R"}', b'{"key":"T"}',
+        b'{"pseudonym":"P-1","of":"","was":""}', b'{"key":"Escape"}', b'{"key":"N"}']))
+    put("web_message", "look", b"\0" + sep.join([
+        b'{"key":"R"}', b'{"open":"gone.h5"}', b'{"list":true}', b'{"open":"../a.h5"}']))
+    put("web_message", "play", b"\1" + sep.join([
+        b'{"open":"a.h5"}', b'{"heard":2}', b'{"pseudonym":"","of":"a.h5","was":""}',
+        b'{"key":"Y"}', b'{"go":1e300}', b'{"line":-1}', b'{"key":"Left"}', b'{"open":"a.h5"}']))
+    put("web_message", "wrong", b'\1{"seen":4e9}' + sep + b'\1{"go":1}' + sep + b"\2x" + sep + b"[]")
+    request = lambda flags, *parts: bytes([flags]) + sep.join(parts)
+    here, origin = b"127.0.0.1:8430", b"http://127.0.0.1:8430"
+    for path in (b"/", b"/main.js", b"/metrics", b"/../tokens"):
+        put("web_http", "get" + path.decode().replace("/", "-"), request(4, path, here))
+    put("web_http", "names", request(0, b"/", b"OCTD.lab:8430", b"http://octd.lab:8430"))
+    put("web_http", "six", request(4, b"/", b"[::1]:8430"))
+    put("web_http", "other", request(0, b"/", b"evil.example:8430", b"http://evil.example:8430"))
+    put("web_http", "enter", request(1, b"/enter", here, origin, b"", b"64", b"\2"))
+    put("web_http", "wrong", request(1, b"/enter", here, origin, b"", b"64", b"0" * 64))
+    put("web_http", "long", request(1, b"/enter", here, origin, b"", b"64", b"0" * 99))
+    put("web_http", "upgrade", request(2, b"/", here, origin, b"a=b; \1"))
+    put("web_http", "stranger", request(2, b"/", here, origin, b"octweb8430=" + b"0" * 64))
+
+
 for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures, devices, csv, nifti,
-             recording, octproz, octview, thorlabs, vortex):
+             recording, octproz, octview, thorlabs, vortex, web):
     kind()

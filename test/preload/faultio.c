@@ -14,6 +14,8 @@
  *     flip N           the lowest bit of byte N changes at its first write
  *     stall MS         each write and sync takes MS milliseconds longer
  *     sync_stall MS    each sync alone
+ *     open_stall MS    opening a file that is there
+ *     list_stall MS    opening the folder
  *     stall once MS    the next one alone: it removes the file before it sleeps
  *
  * The file that $FAULTIO_JOURNAL names, if it does, gets all that succeeded, in order: struct
@@ -22,6 +24,7 @@
  *
  * Only a folder called "records", descriptors of files in it and files in memory are touched. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -141,6 +144,18 @@ static bool suffer_luck(enum place place)
     return !is_unlucky(plan);
 }
 
+static void suffer_slow_open(enum place place)
+{
+    char plan[64];
+    int stall_ms, before = errno;
+    if (place == ELSEWHERE)
+        return;
+    read_plan(plan, sizeof(plan));
+    if (sscanf(plan, place == FOLDER ? "list_stall %d" : "open_stall %d", &stall_ms) == 1)
+        nanosleep(&(struct timespec){stall_ms / 1000, stall_ms % 1000 * 1000000L}, NULL);
+    errno = before;
+}
+
 static void note(uint64_t inode, uint64_t offset, const void *data, uint64_t n_bytes,
                  enum what what)
 {
@@ -253,10 +268,21 @@ int open(const char *path, int flags, ...)
         *(void **)&real = dlsym(RTLD_NEXT, "open");
     if (!suffer_luck(place_of(path)))
         return -1;
+    if (!creates)
+        suffer_slow_open(place_of(path));
     int fd = real(path, flags, mode);
     if (fd >= 0 && creates)
         note_fd(fd, 0, NULL, 0, BEGINS);
     return fd;
+}
+
+DIR *opendir(const char *path)
+{
+    static DIR *(*real)(const char *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "opendir");
+    suffer_slow_open(place_of(path));
+    return real(path);
 }
 
 int ftruncate(int fd, off_t length)

@@ -18,48 +18,6 @@ def refused(**more):
     return None
 
 
-class Looker:
-    """A browser that says what it has seen, or not."""
-
-    def __init__(self, cookie, sees=True, of=None, **more):
-        self.socket, self.sees = (of or web).open(cookie, **more), sees
-
-    def next(self, true, timeout_s=PATIENCE_S):
-        """The next message of which true() is: a dict, of a picture with its image."""
-        async def find():
-            while True:
-                came = await self.socket.recv()
-                message = json.loads(came) if isinstance(came, str) else parse(came)
-                if "image" in message and self.sees:
-                    await self.socket.send(json.dumps(dict(seen=message["serial"])))
-                if true(message):
-                    return message
-        return wait(find(), timeout_s)
-
-    def say(self, **message):
-        wait(self.socket.send(json.dumps(message)))
-
-    def picture(self, kind=0, png=False):
-        return self.next(lambda m: m.get("kind") == kind and "image" in m
-                         and bool(m["form"] & 256) == png)
-
-    def state(self, true=lambda s: True):
-        return self.next(lambda m: "recording" in m and true(m))
-
-    def ends(self, within_s):
-        began = time.monotonic()
-        try:
-            self.next(lambda m: False, within_s)
-        except websockets.ConnectionClosed:
-            return time.monotonic() - began
-        except asyncio.TimeoutError:
-            return None
-
-    def close(self):
-        with contextlib.suppress(websockets.ConnectionClosed):
-            wait(self.socket.close())
-
-
 def pixels(picture):
     return np.asarray(Image.open(io.BytesIO(picture["image"])))
 
@@ -69,7 +27,11 @@ def without_a_token():
     """without a token there are pages, and no picture"""
     status, headers, body = web.get("/")
     assert status == 200 and b"octweb" in body
-    assert "default-src 'none'" in headers["content-security-policy"], dict(headers)
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy, dict(headers)
+    assert f"connect-src 'self' ws://127.0.0.1:{web.port};" in policy and "ws:;" not in policy
+    assert "ws" not in web.get("/", Host="evil.example")[1]["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
     assert headers["x-frame-options"] and headers["referrer-policy"] == "no-referrer"
     assert b"http://" not in body and b"https://" not in body  # nothing of others
     for path in "/main.js", "/picture.js", "/measure.js", "/style.css", "/icon.svg":
@@ -90,6 +52,7 @@ def links():
     status, headers, _ = web.get("/enter", "POST", token, Origin=web.base)
     cookie = headers["Set-Cookie"]
     assert status == 200 and "HttpOnly" in cookie and "SameSite=Strict" in cookie, cookie
+    assert cookie.startswith(f"octweb{web.port}="), cookie  # another octweb's stays
     assert "one look session " in open(web.tokens).read()
     assert web.get("/enter", "POST", token, Origin=web.base)[0] == 403
     assert web.get("/enter", "POST", 64 * "a", Origin=web.base)[0] == 403
@@ -99,6 +62,36 @@ def links():
     with open(web.tokens, "w") as file:
         file.write(text.replace(line, line.rsplit(" ", 1)[0] + f" {int(time.time()) - 1}"))
     assert web.get("/enter", "POST", late, Origin=web.base)[0] == 403
+
+
+@case
+def guesses():
+    """who guesses is stopped for a while; a good link of the same address is taken all the same"""
+    token = web.link("guessed", "look").split("#")[1]
+    wrong = lambda: web.get("/enter", "POST", os.urandom(32).hex(), Origin=web.base)[0]
+    time.sleep(10.5)  # those of other cases are forgotten
+    assert [wrong() for _ in range(14)] == 10 * [403] + 4 * [429]
+    assert web.get("/enter", "POST", token, Origin=web.base)[0] == 200
+    assert wrong() == 429
+    time.sleep(10.5)
+    assert wrong() == 403
+
+
+@case
+def pipelined():
+    """requests one behind another are answered in their order, a login among them"""
+    token = web.link("piped", "look").split("#")[1]
+    host = f"Host: 127.0.0.1:{web.port}\r\n"
+    post = f"POST /enter HTTP/1.1\r\n{host}Origin: {web.base}\r\nContent-Length: 64\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", web.port)) as both:
+        both.sendall(f"{post}{token}GET /icon.svg HTTP/1.1\r\n{host}\r\n".encode())
+        both.settimeout(PATIENCE_S)
+        came = b""
+        while b"</svg>" not in came:
+            part = both.recv(65536)
+            assert part, came
+            came += part
+    assert came.index(b"200") < came.index(b"set-cookie:") < came.index(b"image/svg"), came
 
 
 @case
@@ -124,6 +117,8 @@ def other_names():
     cookie = web.cookie("host")
     assert web.get("/", Host="evil.example:%d" % web.port)[0] == 403
     assert web.get("/", Host="127.0.0.1:1")[0] == 403
+    status, headers, _ = web.get("/", Host=f"127.0.0.1:{web.port}; script-src *")
+    assert status == 403 and "*" not in headers["content-security-policy"]
     assert web.get("/", Host="localhost:%d" % web.port)[0] == 200
     assert refused(cookie=cookie, origin="http://evil.example")
     assert refused(cookie=cookie, origin=f"https://127.0.0.1:{web.port}")
@@ -134,13 +129,14 @@ def other_names():
 @case
 def the_picture():
     """what is sent is the B-scan: nearly as JPEG, to the last bit as PNG"""
-    looker = Looker(web.cookie())
+    looker = Looker(web)
     hello = looker.next(lambda m: "hello" in m)["hello"]
     assert hello["role"] == "operate" and ["R", "start recording, or stop it", 1] in hello["help"]
     jpeg = looker.picture()
     assert (jpeg["lines"], jpeg["depth"], jpeg["lo"], jpeg["hi"]) == (M, D, 0, 60), jpeg
-    off = np.abs(pixels(jpeg).astype(int) - publisher.image.T)
-    assert jpeg["form"] == 0 and off.mean() < 6 and off.max() < 60, (off.mean(), off.max())
+    off = lambda: np.abs(pixels(looker.picture()).astype(int) - publisher.image.T)
+    until(lambda: off().mean() < 6, "the best picture")
+    assert jpeg["form"] == 0 and off().max() < 60, off().max()
     looker.say(freeze=True)
     png = looker.picture(png=True)
     assert (pixels(png) == publisher.image.T).all()
@@ -152,11 +148,27 @@ def the_picture():
 
 
 @case
+def whole_ones():
+    """whole pictures are encoded for all who ask, no more than five a second"""
+    lookers = [Looker(web, web.cookie(f"whole{i}", "look")) for i in range(8)]
+    began, serials = time.monotonic(), []
+    for looker in lookers:
+        looker.say(freeze=True)
+        time.sleep(0.05)
+    for looker in lookers:
+        serials.append(looker.picture(png=True)["serial"])
+    took_s = time.monotonic() - began
+    assert len(set(serials)) <= took_s / 0.2 + 2 and len(set(serials)) < 6, (serials, took_s)
+    for looker in lookers:
+        looker.close()
+
+
+@case
 def floats():
     """floating point values come within a 65,000th of their range"""
     other = Publisher(dtype="float")
     floating = Web(other.endpoint)
-    looker = Looker(floating.cookie(), of=floating)
+    looker = Looker(floating)
     looker.say(freeze=True)
     png = looker.picture(png=True)
     rgb = pixels(png).astype(int)
@@ -173,7 +185,7 @@ def floats():
 def slow_readers():
     """who does not say what it has seen gets two pictures and no backlog; others get theirs"""
     cookie = web.cookie("slow")
-    deaf, quick = Looker(cookie, sees=False), Looker(cookie)
+    deaf, quick = Looker(web, cookie, sees=False), Looker(web, cookie)
     first = [deaf.picture() for _ in range(2)]
     try:
         deaf.next(lambda m: "image" in m, 1)
@@ -187,6 +199,32 @@ def slow_readers():
     assert deaf.picture()["width"] <= first[0]["width"]
     deaf.close()
     quick.close()
+
+
+@case
+def narrow_link():
+    """by 1 Mbit/s and 200 ms pictures are no older than a second, and others' are as good as ever"""
+    large = Publisher(shape=(512, 512))
+    other = Web(large.endpoint)
+    narrow = Throttled(other.port, 125_000, 0.1)
+    far = Looker(other, host="127.0.0.1", port=narrow.port)
+    near = Looker(other, other.cookie("near"))
+    widths, ages, began = [], [], time.monotonic()
+    task = near.meanwhile(lambda m: "image" in m and widths.append(m["width"]))
+    while time.monotonic() - began < 20:
+        picture = far.picture()
+        if time.monotonic() - began > 4:
+            ages.append(time.time() * 1e3 - large.sent[picture["frame"]])
+    seen(f"{len(ages) / 16:.1f} a second, {np.median(ages):.0f} ms old, {max(ages):.0f} at most, "
+         f"{picture['width']} pixels wide")
+    assert max(ages) < 1000 and len(ages) > 20
+    # Under a sanitizer the near one waits for a processor.
+    assert SLOW or (len(widths) > 300 and np.median(widths[100:]) == 512), widths[::20]
+    task.cancel()
+    for looker in far, near:
+        looker.close()
+    other.stop()
+    large.stop()
 
 
 @case
@@ -209,45 +247,20 @@ def messages():
     for text in ("{", "[]", "7", "{}" * 2, "\0", '{"open":"/etc/passwd"}', '{"seen":"x"}x',
                  '{"open":"../../etc/passwd"}', '{"open":"..%2f"}', "[" * 900, b"binary",
                  "x" * 100_000):
-        looker = Looker(cookie)
+        looker = Looker(web, cookie)
         wait(looker.socket.send(text))
         assert looker.ends(10) is not None, text[:40]
-    looker = Looker(cookie)
+    looker = Looker(web, cookie)
     for _ in range(400):  # a flood
         with contextlib.suppress(websockets.ConnectionClosed):
             looker.say(list=False)
     assert looker.ends(10) is not None
-    looker = Looker(cookie)
+    looker = Looker(web, cookie)
     for text in ('{"go":1e300}', '{"go":-1}', '{"key":""}', '{"key":"Q"}', '{"seen":4e9}',
                  '{"pseudonym":"a\\u0001b"}', '{"list":true}', '{"line":1}', '{"live":true}'):
         wait(looker.socket.send(text))
     assert looker.picture()["frame"] > 0
     looker.close()
-
-
-@case
-def no_recording():
-    """a file that is no recording is refused in words, and live pictures go on; a link is none"""
-    records = folder("records")
-    for name in "broken.h5", ".hidden.h5", "open.h5.part":
-        with open(f"{records}/{name}", "wb") as file:
-            file.write(b"no HDF5" * 100)
-    os.symlink("/etc/passwd", records + "/link.h5")
-    other = Web(publisher.endpoint, "tcp://127.0.0.1:1", "--set", f"record.directory={records}")
-    cookie = other.cookie()
-    looker = Looker(cookie, of=other)
-    looker.say(list=True)
-    listed = looker.next(lambda m: "recordings" in m)["recordings"]
-    assert [r["name"] for r in listed] == ["broken.h5"], listed
-    looker.say(open="broken.h5")
-    assert "broken.h5" in looker.next(lambda m: "refused" in m)["refused"]
-    looker.picture()
-    looker.close()
-    for name in "link.h5", ".hidden.h5", "open.h5.part", "../records/broken.h5", "", "." * 300:
-        looker = Looker(cookie, of=other)
-        looker.say(open=name)
-        assert looker.ends(10) is not None, name
-    other.stop()
 
 
 @case
@@ -273,14 +286,14 @@ def paths():
 @case
 def roles():
     """who may only look asks octd for nothing"""
-    looker = Looker(web.cookie("guest", "look"))
+    looker = Looker(web, web.cookie("guest", "look"))
     before = web.metric("actions_total")
     for message in dict(key="R"), dict(key="Ctrl+R"), dict(key="I"), dict(pseudonym="P1"):
         looker.say(**message)
         assert "look" in looker.next(lambda m: "refused" in m)["refused"]
     assert web.metric("refused_role_total") >= 4 and web.metric("actions_total") == before
     looker.close()
-    wrong = Looker(web.cookie("other", "operate"))
+    wrong = Looker(web, web.cookie("other", "operate"))
     for whom in dict(), dict(of="", was="P-9"), dict(of="a.h5", was=""):
         wrong.say(pseudonym="P1", **whom)
         assert "typed for another" in wrong.next(lambda m: "refused" in m)["refused"]
@@ -290,11 +303,11 @@ def roles():
 @case
 def another_role():
     """another role for a name takes the one before away"""
-    looker = Looker(web.cookie("anna", "operate"))
+    looker = Looker(web, web.cookie("anna", "operate"))
     looker.picture()
     cookie = web.cookie("anna", "look")
     assert looker.ends(PATIENCE_S) is not None
-    again = Looker(cookie)
+    again = Looker(web, cookie)
     again.say(key="R")
     assert "look" in again.next(lambda m: "refused" in m)["refused"]
     again.close()
@@ -304,9 +317,9 @@ def another_role():
 def removal():
     """a name that is taken out is out within a second, and its cookie is of no use"""
     cookie = web.cookie("gone")
-    looker = Looker(cookie)
+    looker = Looker(web, cookie)
     looker.picture()
-    stays = Looker(web.cookie("stays"))
+    stays = Looker(web, web.cookie("stays"))
     out, _ = ok("allow", "--web", "gone", "--role", "none", *web.settings)
     assert out == "gone is out\n"
     took_s = looker.ends(PATIENCE_S)
@@ -327,7 +340,7 @@ def few():
 @case
 def crowd():
     """a thousand connections that say nothing keep nobody out for long, and no memory"""
-    looker = Looker(web.cookie("crowd"))
+    looker = Looker(web, web.cookie("crowd"))
     before = web.rss_mb()
     with Crowd(f"tcp://127.0.0.1:{web.port}", 1000):
         frames = [looker.picture()["frame"] for _ in range(10)]
@@ -335,9 +348,9 @@ def crowd():
         began = time.monotonic()
         until(few, "those that say nothing to be cut")
         seen(f"room again after {time.monotonic() - began:.1f} s")
-        assert web.rss_mb() < before + 60, (before, web.rss_mb())
+        assert web.rss_mb() < before + (300 if SLOW else 60), (before, web.rss_mb())
     assert web.metric("refused_connections_total") > 500
-    looker = Looker(web.cookie("later"))
+    looker = Looker(web, web.cookie("later"))
     half = socket.create_connection(("127.0.0.1", web.port))  # a slow writer
     half.sendall(b"GET / HTTP/1.1\r\nHo")
     half.settimeout(PATIENCE_S)
@@ -362,7 +375,7 @@ def starts():
         [program("octweb"), *settings(
             publish=dict(endpoint=publisher.endpoint), control=dict(endpoint="tcp://127.0.0.1:1"),
             web=dict(endpoint=f"0.0.0.0:{port}", certificate=cert, certificate_key=key,
-                     tokens=at("tls-tokens")))],
+                     tokens=at("tls-tokens"), names="octd.lab, eye, [fd00::8], 192.0.2.7"))],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(log, "wb"))
     try:
         until(lambda: "https://" in open(log).read(), "octweb by TLS")
@@ -372,6 +385,11 @@ def starts():
                                    certificate_key=key, tokens=at("tls-tokens")))
         link = ok("allow", "--web", "tls", "--role", "look", *common)[0].strip()
         assert link.startswith(f"https://localhost:{port}/#"), link
+        names = subprocess.run(["openssl", "x509", "-noout", "-ext", "subjectAltName", "-in", cert],
+                               stdout=subprocess.PIPE, check=True).stdout.decode()
+        for name in ("DNS:octd.lab,", "DNS:eye,", "IP Address:FD00:0:0:0:0:0:0:8",
+                     "IP Address:192.0.2.7"):
+            assert name in names, names
         context = ssl.create_default_context(cafile=cert)
         with socket.create_connection(("127.0.0.1", port)) as plain, \
                 context.wrap_socket(plain, server_hostname="localhost") as wrapped:
@@ -383,7 +401,7 @@ def starts():
         secure.request("POST", "/enter", link.split("#")[1],
                        {"Origin": f"https://localhost:{port}"})
         cookie = secure.getresponse().headers["Set-Cookie"]
-        assert "; Secure" in cookie, cookie
+        assert "; Secure" in cookie and cookie.startswith(f"__Host-octweb{port}="), cookie
         there = wait(connect(f"wss://localhost:{port}/", ssl=context, subprotocols=["octweb"],
                              origin=f"https://localhost:{port}",
                              extra_headers={"Cookie": cookie.split(";")[0]}))
@@ -414,7 +432,7 @@ def by_octctl():
     until(other.answers, "octweb to listen")
     status, headers, _ = other.get("/enter", "POST", link.split("#")[1], Origin=base)
     assert status == 200
-    looker = Looker(headers["Set-Cookie"].split(";")[0], of=other)
+    looker = Looker(other, headers["Set-Cookie"].split(";")[0])
     assert looker.picture()["lines"] == M
     looker.close()
     other.stop()
@@ -423,7 +441,7 @@ def by_octctl():
 @case
 def it_ends():
     """it ends when it is told to, with browsers that look"""
-    looker = Looker(web.cookie("last"))
+    looker = Looker(web, web.cookie("last"))
     looker.picture()
     web.stop()
     publisher.stop()

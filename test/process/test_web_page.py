@@ -176,6 +176,117 @@ def measuring():
 
 
 @case
+def touching():
+    """one finger changes the contrast, measures or moves; two zoom and move what is between them"""
+    c = page(PHONE)
+    left, top, wide, high = c.js(
+        "(() => { const b = document.getElementById('bscan').getBoundingClientRect();"
+        "return [b.left, b.top, b.width, b.height]; })()")
+    at_ = lambda u, v: (left + u * wide, top + v * high)
+    under = lambda u, v: c.js("octweb.panels[0].at({clientX: %f, clientY: %f})" % at_(u, v))
+    lens = lambda: c.js("octweb.panels[0].lens")
+    mode = lambda: c.js("octweb.contrast.mode")
+    c.js("window.ids = []; addEventListener('pointerdown', (e) => ids.push(e.pointerId), true)")
+    c.touch("touchStart", at_(0.4, 0.5), at_(0.6, 0.5))
+    for i in range(1, 11):
+        c.touch("touchMove", at_(0.4 - 0.02 * i, 0.5), at_(0.6 + 0.02 * i, 0.5))
+    zoomed = "Math.abs(octweb.panels[0].lens.zoom - 3) < 0.05"
+    c.until(zoomed, "the zoom")  # fingers' moves come with the screen's frames
+    middle = under(0.5, 0.5)
+    assert abs(middle["u"] - 0.5) < 0.01 and abs(middle["v"] - 0.5) < 0.01, middle
+    held = under(0.2, 0.5)
+    for i in range(1, 11):  # both move
+        c.touch("touchMove", at_(0.2 + 0.01 * i, 0.5 + 0.01 * i), at_(0.8 + 0.01 * i, 0.5 + 0.01 * i))
+    near = lambda a, b: abs(a["u"] - b["u"]) < 0.01 and abs(a["v"] - b["v"]) < 0.01
+    until(lambda: near(under(0.3, 0.6), held), "what was held under the finger that held it")
+    c.js("""document.getElementById('bscan').dispatchEvent(
+        new PointerEvent('pointerup', {pointerId: ids.at(-1)}))""")
+    was = lens()
+    c.touch("touchMove", at_(0.1, 0.9), at_(0.9, 0.7))  # the finger that is left
+    c.touch("touchEnd")
+    time.sleep(0.2)
+    assert lens() == was and mode() == "published", (lens(), was)
+    keep(c, "pinched")
+    was = lens()
+    c.touch("touchStart", at_(0.5, 0.5))
+    c.touch("touchMove", at_(0.4, 0.5))
+    c.touch("touchEnd")
+    until(lambda: lens()["x"] - was["x"] > 0.02, "the picture moved")
+    assert mode() == "published"
+    c.js("octweb.panels[0].lens = {zoom: 1, x: 0.5, y: 0.5}")
+    c.touch("touchStart", at_(0.5, 0.5))
+    c.touch("touchMove", at_(0.6, 0.5))
+    c.touch("touchEnd")
+    c.until("octweb.contrast.mode === 'manual'", "contrast")
+    press(c, "Measure")
+    c.touch("touchStart", at_(0.3, 0.5))
+    c.touch("touchMove", at_(0.6, 0.5))
+    c.touch("touchEnd")
+    assert c.js("octweb.calipers.all.length") == 1
+    c.touch("touchStart", at_(0.3, 0.3))
+    c.touch("touchStart", at_(0.3, 0.3), at_(0.6, 0.3))  # it was no caliper, then
+    c.touch("touchEnd")
+    assert c.js("octweb.calipers.all.length") == 1
+    c.js("document.getElementById('controls').scrollIntoView()")  # the page is scrolled elsewhere
+    assert c.js("getComputedStyle(document.getElementById('enface')).touchAction") == "auto"
+    assert c.errors() == [], c.errors()
+    c.close()
+
+
+@case
+def of_flow():
+    """where flow has colours, the frozen picture says that it has none"""
+    flows = Publisher(flow=True)
+    other = Web(flows.endpoint)
+    c = Chromium(*DESK)
+    c.go(other.link("doctor", "look"))
+    c.until("window.octweb && octweb.panels[0].picture?.form === 1", "colours")
+    c.js("document.activeElement.blur()")
+    c.key(" ")
+    c.until("octweb.panels[0].picture.isPng", "the whole picture")
+    assert "colours of the flow are off" in words(c, "#bscan .words")
+    c.key(" ")
+    c.until("octweb.panels[0].picture.form === 1", "live pictures")
+    assert "are off" not in words(c, "#bscan .words")
+    c.close()
+    other.stop()
+    flows.stop()
+
+
+@case
+def nothing_to_see():
+    """without octd the page says what it waits for, and a long name stays within it"""
+    other = Web(f"ipc://{at('n' * 70)}")
+    c = Chromium(*LEAST, touch=True)
+    c.size = LEAST
+    c.go(other.link("doctor", "look"))
+    c.until("window.octweb && octweb.state?.notice.length > 0", "the words")
+    assert words(c, "#notice").startswith("waiting for ipc://")
+    keep(c, "empty")
+    wide = c.js("""[...document.querySelectorAll('#notice p, #alarms p, #recording-words')]
+        .map(e => e.scrollWidth - e.clientWidth)""")
+    assert max(wide) <= 0 and c.js("document.documentElement.scrollWidth") <= LEAST[0], wide
+    c.close()
+    other.stop()
+
+
+@case
+def no_room():
+    """the 33rd browser is told that there are 32, and comes in once there is room"""
+    other = Web("tcp://127.0.0.1:1")
+    cookie = other.cookie("many", "look")
+    sockets = [other.open(cookie) for _ in range(32)]
+    c = Chromium(*LEAST)
+    c.go(other.link("doctor", "look"))
+    c.until("document.getElementById('alarms')?.textContent.startsWith('32 browsers look')", "words")
+    wait(sockets[0].close())
+    c.until("octweb.state !== null && !document.getElementById('alarms').textContent"
+            ".startsWith('32 browsers')", "room")
+    c.close()
+    other.process.kill()
+
+
+@case
 def recording():
     """who operates labels, records and stops, and plays the recording; who looks may not"""
     guest = page(PHONE, "look")
@@ -208,6 +319,13 @@ def playing(c):
     c.until("document.querySelectorAll('#recordings li button').length > 0", "the list")
     listed = c.js("[...document.querySelectorAll('#recordings li')].map(l => l.textContent)")
     assert any(text.startswith(names[0]) for text in listed), (listed, names)
+    search = lambda text: c.js(f"""(() => {{ const s = document.getElementById('search');
+        s.value = '{text}'; s.dispatchEvent(new Event('input')); }})()""")
+    search("no such one")
+    c.until("document.getElementById('found').textContent.startsWith('there are none')", "none")
+    search(names[0][:-3].upper())
+    c.until("document.querySelectorAll('#recordings li button').length > 0", "the one")
+    keep(c, "recordings")
     c.js(f"""[...document.querySelectorAll('#recordings li button')]
         .find(b => b.textContent.startsWith('{names[0]}')).click()""")
     c.until("octweb.state.playback?.n > 0", "the recording, open")

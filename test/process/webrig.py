@@ -34,13 +34,13 @@ def end_tasks():
 class Publisher(threading.Thread):
     """B-scans from the contract's section 5 alone; sent[n]: when, in ms since 1970."""
 
-    def __init__(self, hz=30, shape=(M, D), dtype="uint8"):
+    def __init__(self, hz=30, shape=(M, D), dtype="uint8", flow=False):
         super().__init__(daemon=True)
         self.context = zmq.Context()
         self.socket = self.context.socket(zmq.PUB)
         self.socket.linger = 0
         self.endpoint = f"tcp://127.0.0.1:{self.socket.bind_to_random_port('tcp://127.0.0.1')}"
-        self.hz, self.sent, self.going = hz, {}, True
+        self.hz, self.sent, self.going, self.flow = hz, {}, True, flow
         lines, depths = shape
         rng = np.random.default_rng(1)
         depth = np.arange(depths)[None, :]
@@ -64,6 +64,12 @@ class Publisher(threading.Thread):
             self.sent[n] = time.time() * 1e3
             self.socket.send_multipart([b"bscan", json.dumps(header).encode(),
                                         self.image.tobytes()])
+            if self.flow:  # all of it flows
+                header.update(dataset="analysis/flow", quantity="decorrelation", unit="",
+                              axes=["line", "depth"], spacing_um=[None, None], whole=True,
+                              lo=0.0, hi=1.0, dtype="uint8", dsize=self.image.size)
+                self.socket.send_multipart([b"flow", json.dumps(header).encode(),
+                                            np.full(self.image.shape, 255, "u1").tobytes()])
             due += 1 / self.hz
             time.sleep(max(0, due - time.monotonic()))
         self.context.destroy()
@@ -76,17 +82,18 @@ class Publisher(threading.Thread):
 class Web:
     """A running octweb."""
 
-    def __init__(self, publish, control="tcp://127.0.0.1:1", *more):
+    def __init__(self, publish, control="tcp://127.0.0.1:1", *more, tokens=None, env=None):
         self.port = free_port()
         self.where = folder(f"web{self.port}")
-        self.tokens = self.where + "/tokens"
+        self.tokens = tokens or self.where + "/tokens"
         self.base = f"http://127.0.0.1:{self.port}"
         self.settings = settings(publish=dict(endpoint=publish), control=dict(endpoint=control),
                                  web=dict(endpoint=f"127.0.0.1:{self.port}", tokens=self.tokens))
         self.log_path = self.where + "/log"
         self.process = subprocess.Popen([program("octweb"), *self.settings, *map(str, more)],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=open(self.log_path, "wb"))
+                                        stderr=open(self.log_path, "wb"),
+                                        env=dict(os.environ, **(env or {})))
         atexit.register(self.process.kill)
         until(lambda: self.answers(), "octweb to listen")
 
@@ -147,10 +154,100 @@ def parse(message):
                 image=message[64 + n:])
 
 
+class Looker:
+    """A browser that says what it has seen, or not."""
+
+    def __init__(self, web, cookie=None, sees=True, **more):
+        self.socket, self.sees = web.open(cookie or web.cookie(), **more), sees
+
+    async def find(self, true):
+        while True:
+            came = await self.socket.recv()
+            message = json.loads(came) if isinstance(came, str) else parse(came)
+            if self.sees and ("image" in message or "n" in message):
+                await self.socket.send(json.dumps(
+                    dict(seen=message["serial"]) if "image" in message
+                    else dict(heard=message["n"])))
+            if true(message):
+                return message
+
+    def next(self, true, timeout_s=PATIENCE_S):
+        """The next message of which true() is: a dict, of a picture with its image."""
+        return wait(self.find(true), timeout_s)
+
+    def meanwhile(self, take):
+        """Goes on, whatever else the test waits for; take() gets each message."""
+        return loop.create_task(self.find(lambda m: take(m) and False))
+
+    def say(self, **message):
+        wait(self.socket.send(json.dumps(message)))
+
+    def picture(self, kind=0, png=False):
+        return self.next(lambda m: m.get("kind") == kind and "image" in m
+                         and bool(m["form"] & 256) == png)
+
+    def state(self, true=lambda s: True):
+        return self.next(lambda m: "recording" in m and true(m))
+
+    def ends(self, within_s):
+        began = time.monotonic()
+        try:
+            self.next(lambda m: False, within_s)
+        except websockets.ConnectionClosed:
+            return time.monotonic() - began
+        except asyncio.TimeoutError:
+            return None
+
+    def close(self):
+        with contextlib.suppress(websockets.ConnectionClosed):
+            wait(self.socket.close())
+
+
+class Throttled(threading.Thread):
+    """A narrow link to octweb: bytes a second each way, and how long they are under way."""
+
+    def __init__(self, port, rate, delay_s, most=32768):
+        super().__init__(daemon=True)
+        self.to, self.rate, self.delay_s, self.most = port, rate, delay_s, most
+        self.loop, self.port, self.ready = asyncio.new_event_loop(), free_port(), threading.Event()
+        self.start()
+        assert self.ready.wait(PATIENCE_S)
+
+    def run(self):
+        self.loop.run_until_complete(self.serve())
+        self.loop.run_forever()
+
+    async def serve(self):
+        await asyncio.start_server(self.join_ends, "127.0.0.1", self.port, limit=4096)
+        self.ready.set()
+
+    async def join_ends(self, *here):
+        there = await asyncio.open_connection("127.0.0.1", self.to, limit=4096)
+        await asyncio.gather(self.carry(here[0], there[1]), self.carry(there[0], here[1]))
+
+    async def carry(self, reader, writer):
+        on_way, free_s = asyncio.Queue(max(1, self.most // 1024)), 0
+
+        async def deliver():
+            while (item := await on_way.get()) is not None:
+                await asyncio.sleep(max(0, item[0] - time.monotonic()))
+                if not writer.is_closing():
+                    writer.write(item[1])
+            writer.close()
+        end = asyncio.ensure_future(deliver())
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(1024):
+                free_s = max(free_s, time.monotonic()) + len(data) / self.rate
+                await on_way.put((free_s + self.delay_s, data))
+                await asyncio.sleep(max(0, free_s - time.monotonic()))
+        await on_way.put(None)
+        await end
+
+
 class Chromium:
     """A headless browser with a page of the size of a screen."""
 
-    def __init__(self, width, height, touch=False):
+    def __init__(self, width, height, touch=False, *more):
         name = shutil.which("chromium")
         if not name:
             raise Skip("chromium is not installed")
@@ -158,7 +255,8 @@ class Chromium:
         self.process = subprocess.Popen(
             [name, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--no-first-run", "--disable-background-networking", "--remote-debugging-port=0",
-             f"--user-data-dir={self.where}", f"--window-size={width},{height}", "about:blank"],
+             f"--user-data-dir={self.where}", f"--window-size={width},{height}", *more,
+             "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=open(self.where + ".log", "wb"), start_new_session=True)
         atexit.register(self.kill)
@@ -176,6 +274,7 @@ class Chromium:
         self.do("Log.enable")
         self.do("Emulation.setDeviceMetricsOverride", width=width, height=height,
                 deviceScaleFactor=1, mobile=touch)
+        self.do("Emulation.setTouchEmulationEnabled", enabled=touch)
 
     def do(self, method, **params):
         self.number += 1
@@ -213,6 +312,11 @@ class Chromium:
     def mouse(self, kind, x, y):
         self.do("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1,
                 buttons=1 if kind != "mouseReleased" else 0)
+
+    def touch(self, kind, *places):
+        """touchStart, touchMove: where all fingers are; touchEnd: those that are left."""
+        self.do("Input.dispatchTouchEvent", type=kind,
+                touchPoints=[dict(x=x, y=y, id=i) for i, (x, y) in enumerate(places)])
 
     def picture(self, path):
         with open(path, "wb") as file:

@@ -55,6 +55,7 @@ static int web(struct oct_config *config, int argc, char **argv)
     if (code || (code = pass_config(config, given, &err)))
         return oct_command_fail(argv[0], &err);
     fflush(stdout);
+    fputs("octctl web: open it in a browser, once, within the hour; Ctrl+C ends octweb\n", stderr);
     find_program(program);
     execlp(program, "octweb", "--config", given, (char *)NULL);
     oct_fail_errno(&err, OCT_E_IO, errno, "%s", program);

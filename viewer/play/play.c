@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What the two sides of playback share, between them the lock: the reader's thread takes what is
@@ -68,6 +69,8 @@ struct oct_play {
     pthread_mutex_t lock; /* guards all down to `box` */
     pthread_cond_t asked, answered;
     bool ending, idle;
+    void (*left)(void *context); /* not NULL: the thread frees the play, and calls this */
+    void *left_context;
     uint64_t opened_number; /* the request that was opened or refused last */
     struct oct_play_wants wants;
     uint64_t n_asked; /* changes of wants */
@@ -76,8 +79,9 @@ struct oct_play {
     pthread_t thread;
     void (*notify)(void *context);
     void *context;
-    const struct oct_config *config; /* borrowed */
-    uint64_t taken_request;          /* the owner's: the model's newest */
+    const struct oct_config *config;    /* borrowed */
+    uint64_t taken_request;             /* the owner's: the model's newest */
+    char refusal[OCT_ERROR_TEXT_BYTES]; /* and why the file was refused that it heard of last */
 
     /* The thread's own. */
     struct oct_play_recorded *recorded; /* NULL: none is open */
@@ -438,6 +442,8 @@ static void serve_file(struct oct_play *p, const struct oct_play_wants *wants)
 
 /* ---- the label ---- */
 
+#define MOST_TRIES 50
+
 /* Whether anything of a label is to be corrected. */
 static bool oct_play_relabels(const struct oct_view_relabel *r)
 {
@@ -455,6 +461,11 @@ static void serve_label(struct oct_play *p, const struct oct_play_wants *wants)
     struct oct_volume_label label = {.eye = ""};
     struct oct_error err = {.text = ""};
     enum oct_err e = oct_volume_label_write(want->path, &change, &label, &err);
+    /* Told to end, the look at the file is interrupted until the owner has taken the signal. */
+    for (int i = 0; e == OCT_E_CLOSED && i < MOST_TRIES; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 20 * OCT_NS_PER_MS}, NULL);
+        e = oct_volume_label_write(want->path, &change, &label, &err);
+    }
     pthread_mutex_lock(&p->lock);
     struct oct_play_box *b = &p->box;
     if (e) {
@@ -840,6 +851,17 @@ static bool serve(struct oct_play *p, const struct oct_play_wants *wants)
     return true;
 }
 
+static void free_play(struct oct_play *p)
+{
+    oct_view_enface_finish(&p->box.enface);
+    oct_view_image_finish(&p->box.layers);
+    free(p->box.exams);
+    pthread_cond_destroy(&p->asked);
+    pthread_cond_destroy(&p->answered);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
 /* The thread: works until the owner ends it. context: the struct oct_play. */
 static void *oct_play_read(void *context)
 {
@@ -868,21 +890,16 @@ static void *oct_play_read(void *context)
         serve_label(p, &wants);
     close_file(p);
     forget_names(p);
+    void (*left)(void *) = p->left;
+    void *left_context = p->left_context;
+    if (left) {
+        free_play(p);
+        left(left_context);
+    }
     return NULL;
 }
 
 /* ---- the model's side ---- */
-
-static void free_play(struct oct_play *p)
-{
-    oct_view_enface_finish(&p->box.enface);
-    oct_view_image_finish(&p->box.layers);
-    free(p->box.exams);
-    pthread_cond_destroy(&p->asked);
-    pthread_cond_destroy(&p->answered);
-    pthread_mutex_destroy(&p->lock);
-    free(p);
-}
 
 enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *config,
                              void (*notify_owner)(void *context), void *context,
@@ -974,6 +991,7 @@ static bool send_file(struct oct_play *p, struct oct_view_model *model)
     if (p->opened_number != p->wants.request.number || (!opened && !refused))
         return false;
     b->opened = b->refused = false;
+    snprintf(p->refusal, sizeof(p->refusal), "%s", refused ? b->why_not.text : "");
     if (opened)
         oct_view_playback_opened(model, &b->file);
     if (refused && !opened)
@@ -1138,7 +1156,7 @@ bool oct_play_wait_idle(struct oct_play *p, uint64_t timeout_ns)
 
 const char *oct_play_refusal(const struct oct_play *p)
 {
-    return p->box.why_not.text;
+    return p->refusal;
 }
 
 void oct_play_destroy(struct oct_play *p)
@@ -1151,4 +1169,15 @@ void oct_play_destroy(struct oct_play *p)
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);
     free_play(p);
+}
+
+void oct_play_leave(struct oct_play *p, void (*left)(void *context), void *context)
+{
+    pthread_mutex_lock(&p->lock);
+    p->left = left;
+    p->left_context = context;
+    p->ending = true;
+    pthread_detach(p->thread);
+    pthread_cond_signal(&p->asked);
+    pthread_mutex_unlock(&p->lock);
 }

@@ -11,7 +11,7 @@
  * OCT_VIEW_SLICE_MOST_VALUES, one en face picture (viewer/model/enface.h) and two maps alike,
  * whatever the size of the file. What it is at when the
  * owner destroys it is finished, one B-scan at most, and so is a label that is still to be
- * corrected.
+ * corrected. Where the owner must not wait for that, it leaves the play to its thread.
  *
  * One thread, the model's, calls all functions. */
 #ifndef OCT_VIEWER_PLAY_PLAY_H
@@ -43,11 +43,15 @@ bool oct_play_turn(struct oct_play *play, struct oct_view_model *model);
 bool oct_play_wait_open(struct oct_play *play, uint64_t timeout_ns);
 bool oct_play_wait_idle(struct oct_play *play, uint64_t timeout_ns);
 
-/* Why the last file was refused; "": it was not. */
+/* Why the file was refused that a turn gave the model last; "": it was not. */
 const char *oct_play_refusal(const struct oct_play *play);
 
 /* NULL is fine. */
 void oct_play_destroy(struct oct_play *play);
+
+/* The same without waiting: the thread frees the play when it has finished what it is at, and calls
+ * `left` last of all, which must not block. Until then it notifies and reads the configuration. */
+void oct_play_leave(struct oct_play *play, void (*left)(void *context), void *context);
 
 /* Reading n items from coarse to fine: every 64th, then those between, and so on. Each stands for
  * those after it until they are read themselves. Pure. */

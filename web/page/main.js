@@ -1,7 +1,7 @@
 // The page: what octweb says, and what is asked of it. Keys are octview's (its table of actions);
 // what they show is this browser's own, what they ask of octd goes to octweb.
 import {Calipers} from "./measure.js";
-import {Contrast, PALETTES, Panel, parse} from "./picture.js";
+import {COLOUR, Contrast, PALETTES, Panel, parse} from "./picture.js";
 
 const $ = (id) => document.getElementById(id);
 const contrast = new Contrast();
@@ -22,7 +22,7 @@ const isOperator = () => hello?.role === "operate";
 // ---- pictures: the newest of each kind is drawn with the next frame of the screen ----
 
 const waiting = new Map();
-let frameAsked = false;
+let frameAsked = false, tinted = false;
 
 async function onPicture(buffer) {
   let picture;
@@ -58,6 +58,10 @@ function draw() {
     if (kind === 0 && frozen && !picture.isPng) {
       picture.bitmap.close(); // on its way when the picture was frozen
     } else {
+      if (kind === 0 && picture.isPng && tinted)
+        picture.more = "colours of the flow are off: these are the values";
+      if (!picture.isPng && kind === 0)
+        tinted = picture.form === COLOUR;
       panel.show(picture);
       if (kind === 0) {
         if (contrast.mode === "auto")
@@ -227,11 +231,30 @@ figure.addEventListener("pointerdown", (event) => {
   figure.setPointerCapture(event.pointerId);
   fingers.set(event.pointerId, event);
   pointer = event;
+  if (fingers.size > 1) { // two fingers zoom and move; what the first began is taken back
+    if (drag === "measure")
+      calipers.remove();
+    drag = fingers.size === 2 ? "pinch" : null;
+    return;
+  }
   const pans = event.button === 2 || (event.pointerType === "touch" && bscan.lens.zoom > 1);
   drag = calipers.on && event.button === 0 ? "measure" : pans ? "pan" : "contrast";
-  if (drag === "measure" && fingers.size === 1)
+  if (drag === "measure")
     calipers.begin(bscan.at(event));
 });
+
+// The two keep the places of the picture that they are at.
+function pinch(event, before) {
+  const other = [...fingers.values()].find((f) => f.pointerId !== event.pointerId);
+  const apart = (p) => Math.max(Math.hypot(p.clientX - other.clientX, p.clientY - other.clientY), 1);
+  const middle = (p) => ({clientX: (p.clientX + other.clientX) / 2,
+                          clientY: (p.clientY + other.clientY) / 2});
+  const was = bscan.at(middle(before));
+  bscan.zoom(apart(event) / apart(before), was.u, was.v);
+  const is = bscan.at(middle(event));
+  bscan.pan(was.u - is.u, was.v - is.v);
+}
+
 figure.addEventListener("pointermove", (event) => {
   const before = fingers.get(event.pointerId), box = figure.getBoundingClientRect();
   pointer = event;
@@ -240,24 +263,23 @@ figure.addEventListener("pointermove", (event) => {
     return;
   const dx = (event.clientX - before.clientX) / box.width;
   const dy = (event.clientY - before.clientY) / box.height;
-  if (fingers.size === 2) {
-    const [a, b] = [...fingers.values()];
-    const apart = (p, q) => Math.hypot(p.clientX - q.clientX, p.clientY - q.clientY);
-    const other = a.pointerId === event.pointerId ? b : a;
-    const {u, v} = bscan.at(other);
-    bscan.zoom(apart(event, other) / Math.max(apart(before, other), 1), u, v);
+  if (drag === "pinch") {
+    pinch(event, before);
   } else if (drag === "measure") {
     calipers.move(bscan.at(event));
   } else if (drag === "pan") {
     bscan.pan(-dx / bscan.lens.zoom, -dy / bscan.lens.zoom);
-  } else if (bscan.picture) {
+  } else if (drag === "contrast" && bscan.picture) {
     const [lo, hi] = bscan.picture.grey ?? [bscan.picture.lo, bscan.picture.hi];
     shift(dx * (hi - lo), dy * (hi - lo));
   }
   fingers.set(event.pointerId, event);
 });
 for (const over of ["pointerup", "pointercancel"])
-  figure.addEventListener(over, (event) => fingers.delete(event.pointerId));
+  figure.addEventListener(over, (event) => {
+    fingers.delete(event.pointerId);
+    drag = null; // the finger that is left does nothing
+  });
 figure.addEventListener("pointerleave", () => { pointer = null; readOut(); });
 figure.addEventListener("wheel", (event) => {
   const {u, v} = bscan.at(event);
@@ -429,12 +451,15 @@ function toggleHelp() {
 }
 
 function listRecordings() {
+  $("search").value = "";
   send({list: true});
 }
 
-function onRecordings(list) {
+function onRecordings({recordings, of, all}) {
   const dialog = $("recordings");
-  dialog.querySelector("ul").replaceChildren(...list.map((r) => {
+  if (dialog.open && of !== $("search").value)
+    return; // a newer one comes
+  dialog.querySelector("ul").replaceChildren(...recordings.map((r) => {
     const item = document.createElement("li"), made = document.createElement("button");
     made.type = "button";
     made.textContent = `${r.name}  ${new Date(1000 * r.time_s).toLocaleString()}  ` +
@@ -447,11 +472,13 @@ function onRecordings(list) {
     item.append(made);
     return item;
   }));
-  if (!list.length)
-    dialog.querySelector("ul").textContent = "there are none in octd's folder";
+  $("found").textContent = !all ? `there are none${of ? " of this name" : ""} in octd's folder`
+    : all > recordings.length ? `the newest ${recordings.length} of ${all}`
+    : `${all} recording${all === 1 ? "" : "s"}`;
   if (!dialog.open)
     dialog.showModal();
 }
+$("search").addEventListener("input", ({target}) => send({list: true, of: target.value}));
 
 // ---- fields ----
 
@@ -491,11 +518,12 @@ function onText(message) {
     tries = 0;
     refusal = "";
   } else if (message.recordings) {
-    onRecordings(message.recordings);
+    onRecordings(message);
   } else if (message.refused) {
     $("lengths").textContent = message.refused;
   } else {
     state = message;
+    send({heard: state.n});
     showState();
   }
 }
@@ -528,10 +556,12 @@ function connect() {
     else
       onPicture(data);
   };
-  made.onclose = async () => {
+  made.onclose = async ({reason}) => {
     socket = null;
     tries++;
     await ask();
+    if (reason)
+      refusal = reason;
     showState();
     setTimeout(connect, Math.min(500 * tries, 5000));
   };

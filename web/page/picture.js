@@ -224,9 +224,14 @@ export class Panel {
     o.textAlign = "center";
     o.textBaseline = "middle";
     o.font = `${15 * ratio}px system-ui, sans-serif`;
+    o.lineWidth = 4 * ratio;
+    o.lineJoin = "round";
+    o.strokeStyle = "#12161c";
     for (const [x, y, w, h, text, rgb] of this.picture.texts ?? []) {
+      const at = [p.x + (x + w / 2) / 1e3 * p.w, p.y + (y + h / 2) / 1e3 * p.h];
       o.fillStyle = css(rgb);
-      o.fillText(text, p.x + (x + w / 2) / 1e3 * p.w, p.y + (y + h / 2) / 1e3 * p.h);
+      o.strokeText(text, ...at);
+      o.fillText(text, ...at);
     }
     o.restore();
   }
