@@ -18,11 +18,16 @@ static double height_of(const struct plot *plot, double value)
     return plot->r.y + plot->r.h - 1 - share * (plot->r.h - 1);
 }
 
+int oct_draw_plot_left(const struct oct_draw *draw)
+{
+    return 4 * draw->layout.text_px;
+}
+
 static struct plot open_plot(struct oct_draw *draw, struct oct_view_rect area, const char *title,
                              double lo, double hi)
 {
     int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
-    int left = 4 * draw->layout.text_px;
+    int left = oct_draw_plot_left(draw);
     struct plot plot = {{area.x + left, area.y + line, area.w - left - margin, area.h - 2 * line},
                         lo,
                         hi > lo ? hi : lo + 1};
@@ -62,15 +67,22 @@ static void draw_curve(struct oct_draw *draw, const struct plot *plot, uint32_t 
         uint32_t to = (uint32_t)((uint64_t)n * (uint64_t)(x + 1) / (uint64_t)plot->r.w);
         double top = INFINITY, bottom = -INFINITY;
         for (uint32_t i = from; i < n && (i < to || i == from); i++) {
-            double y = height_of(plot, value(context, i));
+            const double v = value(context, i), y = height_of(plot, v);
+            if (isnan(v))
+                continue;
             top = fmin(top, y);
             bottom = fmax(bottom, y);
+        }
+        if (bottom < top) { /* none of them is known */
+            last = NAN;
+            continue;
         }
         if (isfinite(last)) {
             top = fmin(top, last);
             bottom = fmax(bottom, last);
         }
-        last = height_of(plot, value(context, from < n ? from : n - 1));
+        const double end = value(context, from < n ? from : n - 1);
+        last = isnan(end) ? NAN : height_of(plot, end);
         oct_draw_box(draw, plot->r.x + x, (int)top, thick, (int)(bottom - top) + thick, rgb);
     }
 }
@@ -193,6 +205,46 @@ void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model)
     oct_draw_text(draw, OCT_TEXT_NORMAL, plot.r.x, plot.r.y + plot.r.h, text, RGB_DIM);
     if (has_rolloff)
         draw_rolloff_words(draw, model, &plot, title, text);
+}
+
+/* ---- the nerve fibre layer ---- */
+
+#define FIBRES_STEP_UM 25.0
+#define RGB_FIBRES 0xf5e663u /* as its lower border */
+
+static double fibres_value(const void *context, uint32_t i)
+{
+    return oct_view_model_fibres(context, i);
+}
+
+void oct_draw_fibres(struct oct_draw *draw, const struct oct_view_model *model,
+                     struct oct_view_rect map)
+{
+    const struct oct_view_playback *p = &model->playback;
+    const struct oct_view_enface *e = &p->thickness.map[OCT_MAP_NERVE_FIBRES];
+    const struct oct_view_rect area = draw->layout.fibres;
+    const int left = oct_draw_plot_left(draw), margin = draw->layout.margin;
+    const bool is_below = area.y > map.y;
+    const int x0 = is_below ? map.x : area.x + left;
+    const int width = is_below ? map.w : area.w - left - margin;
+    const double most = FIBRES_STEP_UM * ceil(1.2 * e->hi / FIBRES_STEP_UM);
+    struct oct_view_phrase phrase;
+    char title[64];
+    if (area.w == 0)
+        return;
+    oct_draw_fill(draw, area, RGB_AREA, 255);
+    snprintf(title, sizeof(title), "nerve fibres, %s", e->unit);
+    const struct plot plot =
+        open_plot(draw, (struct oct_view_rect){x0 - left, area.y, width + left + margin, area.h},
+                  title, 0, fmax(2 * FIBRES_STEP_UM, most));
+    label_heights(draw, &plot);
+    draw_curve(draw, &plot, p->file.n_lines, fibres_value, model, RGB_FIBRES);
+    const double x = plot.r.x + (p->slice_line + 0.5) / p->file.n_lines * plot.r.w;
+    oct_draw_line(draw, x, plot.r.y, x, plot.r.y + plot.r.h - 1, RGB_GOOD, 200);
+    oct_view_fibres_text(model, &phrase);
+    oct_draw_leave_out_clauses(draw, OCT_TEXT_NORMAL, phrase.text, area.w - 2 * margin);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + margin, plot.r.y + plot.r.h, phrase.text,
+                  oct_draw_tone(phrase.tone));
 }
 
 /* ---- the spectrum ---- */

@@ -278,6 +278,10 @@ double oct_view_layers_thickness(const struct oct_view_layers *layers, double li
 /* Whether there are layers of the shown picture. */
 bool oct_view_model_has_layers(const struct oct_view_model *model);
 
+/* How thick the nerve fibre layer of the shown picture is at an A-line, um, or depth pixels where
+ * their size is not known; NaN: it is not found. */
+double oct_view_model_fibres(const struct oct_view_model *model, uint32_t line);
+
 /* "ILM to RPE 285 um" of the layers that are drawn, and their share of the A-lines where some lack
  * them. */
 void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
