@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """octview in a hospital: the day's patients in the window, one of them taken, recorded, played back
 and exported; DCMTK's wlmscpfs as worklist, Orthanc as archive, octctl archive run beside them. The
-name is seen in the window and is in the archive, and nowhere else. At 1280 x 800, with OCT_LONG=1
-at three sizes."""
+name is seen in the window and is in the archive, and nowhere else. At 1280 x 800 and 3840 x 2160, with
+OCT_LONG=1 at 1920 x 1080 too."""
 import threading
 import pydicom
 from dicomrig import *
@@ -11,7 +11,7 @@ from viewrig import *
 MOST_TAPS = 8
 TODAY = time.strftime("%Y%m%d")
 JOE = dict(name="Müller^Jörg", id="ID-1", accession="A-77", time="101500", sex="M", date=TODAY)
-SHAPES = ((1280, 800), (1920, 1080), (3840, 2160)) if LONG else ((1280, 800),)
+SHAPES = ((1280, 800), (1920, 1080), (3840, 2160)) if LONG else ((1280, 800), (3840, 2160))
 PANELS = (0.05, 0.9)
 
 

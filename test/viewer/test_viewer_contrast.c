@@ -243,6 +243,11 @@ static void show_exams(struct window *w, bool white)
     e->n_files = 6;
     oct_view_exams_add(e, read, 5);
     look(w, "exams");
+    const struct oct_view_layout *l = oct_draw_layout(w->stage->draw);
+    const struct oct_view_rect row = {l->list.x, l->list.y + 2 * l->row_height, l->list.w,
+                                      l->row_height};
+    /* Nothing lies over them. */
+    assert_true(oct_viewer_stage_count(w->stage, row, RGB_BUTTON) > (unsigned)(row.w * row.h / 2));
     oct_view_list_move(&e->rows, 1, 10);
     oct_view_exams_type(e, "P");
     look(w, "exams, searched");

@@ -99,6 +99,7 @@ TEST(each_mean_stands_in_its_sector)
 /* Circles of 1, 3 and 6 mm: dark from the middle towards nasal, where no spoke lies. */
 TEST(circles_have_their_radii)
 {
+    static const double radii_mm[OCT_ETDRS_N_CIRCLES] = {0.5, 1.5, 3};
     struct oct_viewer_stage *s = open_maps(sizes[1], "OD", even);
     s->model.playback.wanted = s->model.playback.slice_line = 0; /* the cross is out of the way */
     const struct oct_view_layout *l = look(s);
@@ -106,8 +107,8 @@ TEST(circles_have_their_radii)
     for (unsigned k = 0; k < OCT_ETDRS_N_CIRCLES; k++) {
         unsigned n_dark = 0;
         /* 20 degrees above the horizontal no number stands. */
-        const double x = r.x + r.w / 2. + oct_etdrs_radii_mm[k] * cos(0.35) / OCT_MAPS_MM * r.w;
-        const double y = r.y + r.h / 2. - oct_etdrs_radii_mm[k] * sin(0.35) / OCT_MAPS_MM * r.h;
+        const double x = r.x + r.w / 2. + radii_mm[k] * cos(0.35) / OCT_MAPS_MM * r.w;
+        const double y = r.y + r.h / 2. - radii_mm[k] * sin(0.35) / OCT_MAPS_MM * r.h;
         for (int d = -3; d <= 3; d++) {
             const uint32_t rgb = oct_viewer_stage_pixel(s, (int)x + d, (int)y);
             n_dark += (rgb >> 16 & 255) < 64 && (rgb >> 8 & 255) < 64 && (rgb & 255) < 64;

@@ -9,6 +9,7 @@
 struct plot {
     struct oct_view_rect r;
     double lo, hi;
+    bool is_labelled_inside;
 };
 
 static double height_of(const struct plot *plot, double value)
@@ -18,39 +19,46 @@ static double height_of(const struct plot *plot, double value)
     return plot->r.y + plot->r.h - 1 - share * (plot->r.h - 1);
 }
 
-int oct_draw_plot_left(const struct oct_draw *draw)
+/* Its columns go from x to x + w. */
+static struct plot open_plot_at(struct oct_draw *draw, struct oct_view_rect area, int x, int w,
+                                const char *title, double lo, double hi)
 {
-    return 4 * draw->layout.text_px;
-}
-
-static struct plot open_plot(struct oct_draw *draw, struct oct_view_rect area, const char *title,
-                             double lo, double hi)
-{
-    int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
-    int left = oct_draw_plot_left(draw);
-    struct plot plot = {{area.x + left, area.y + line, area.w - left - margin, area.h - 2 * line},
-                        lo,
-                        hi > lo ? hi : lo + 1};
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    struct plot plot = {.r = {x, area.y + line, w > 1 ? w : 1, area.h - 2 * line},
+                        .lo = lo,
+                        .hi = hi > lo ? hi : lo + 1};
     oct_draw_fill(draw, area, RGB_AREA, 255);
-    oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + left, area.y, title, RGB_DIM);
-    plot.r.w = plot.r.w > 1 ? plot.r.w : 1;
+    oct_draw_text(draw, OCT_TEXT_NORMAL, x, area.y, title, RGB_DIM);
     plot.r.h = plot.r.h > 1 ? plot.r.h : 1;
     oct_draw_frame_of(draw, plot.r, RGB_BUTTON);
     return plot;
 }
 
+static struct plot open_plot(struct oct_draw *draw, struct oct_view_rect area, const char *title,
+                             double lo, double hi)
+{
+    const int left = 4 * draw->layout.text_px;
+    return open_plot_at(draw, area, area.x + left, area.w - left - draw->layout.margin, title, lo,
+                        hi);
+}
+
 static void label_heights(struct oct_draw *draw, const struct plot *plot)
 {
     double step = oct_view_scale_bar_um((plot->hi - plot->lo) / 3);
-    int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin / 2;
     char text[32];
+    while (step > 0 && step / (plot->hi - plot->lo) * plot->r.h < line) /* each has its line */
+        step *= 2;
     for (double v = ceil(plot->lo / step) * step; step > 0 && v <= plot->hi; v += step) {
         double y = height_of(plot, v);
         oct_draw_box(draw, plot->r.x, (int)y, plot->r.w, 1, RGB_BUTTON);
         snprintf(text, sizeof(text), "%g", fabs(v) < step / 2 ? 0 : v);
         int w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
-        oct_draw_text(draw, OCT_TEXT_NORMAL, plot->r.x - w - draw->layout.margin / 2,
-                      (int)y - line / 2, text, RGB_DIM);
+        if (plot->is_labelled_inside && (int)y - line > plot->r.y)
+            oct_draw_text(draw, OCT_TEXT_NORMAL, plot->r.x + margin, (int)y - line, text, RGB_DIM);
+        else if (!plot->is_labelled_inside)
+            oct_draw_text(draw, OCT_TEXT_NORMAL, plot->r.x - w - margin, (int)y - line / 2, text,
+                          RGB_DIM);
     }
 }
 
@@ -223,20 +231,18 @@ void oct_draw_fibres(struct oct_draw *draw, const struct oct_view_model *model,
     const struct oct_view_playback *p = &model->playback;
     const struct oct_view_enface *e = &p->thickness.map[OCT_MAP_NERVE_FIBRES];
     const struct oct_view_rect area = draw->layout.fibres;
-    const int left = oct_draw_plot_left(draw), margin = draw->layout.margin;
+    const int margin = draw->layout.margin;
     const bool is_below = area.y > map.y;
-    const int x0 = is_below ? map.x : area.x + left;
-    const int width = is_below ? map.w : area.w - left - margin;
     const double most = FIBRES_STEP_UM * ceil(1.2 * e->hi / FIBRES_STEP_UM);
     struct oct_view_phrase phrase;
     char title[64];
     if (area.w == 0)
         return;
-    oct_draw_fill(draw, area, RGB_AREA, 255);
     snprintf(title, sizeof(title), "nerve fibres, %s", e->unit);
-    const struct plot plot =
-        open_plot(draw, (struct oct_view_rect){x0 - left, area.y, width + left + margin, area.h},
-                  title, 0, fmax(2 * FIBRES_STEP_UM, most));
+    struct plot plot = open_plot_at(draw, area, is_below ? map.x : area.x + margin,
+                                    is_below ? map.w : area.w - 2 * margin, title, 0,
+                                    fmax(2 * FIBRES_STEP_UM, most));
+    plot.is_labelled_inside = true;
     label_heights(draw, &plot);
     draw_curve(draw, &plot, p->file.n_lines, fibres_value, model, RGB_FIBRES);
     const double x = plot.r.x + (p->slice_line + 0.5) / p->file.n_lines * plot.r.w;
@@ -387,11 +393,10 @@ void oct_draw_timeline(struct oct_draw *draw, const struct oct_view_model *model
     words.w =
         draw->layout.margin + oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + draw->layout.margin, y,
                                             phrase.text, oct_draw_tone(phrase.tone));
-    struct plot snr = {{area.x + words.w + draw->layout.margin, area.y + 1,
-                        area.w - words.w - draw->layout.margin, area.h - 2},
-                       0,
-                       fmax(10, q->level_db * 1.4)};
-    struct plot sharpness = {snr.r, 0, fmax(2, q->sharpness * 2)};
+    struct plot snr = {.r = {area.x + words.w + draw->layout.margin, area.y + 1,
+                             area.w - words.w - draw->layout.margin, area.h - 2},
+                       .hi = fmax(10, q->level_db * 1.4)};
+    struct plot sharpness = {.r = snr.r, .hi = fmax(2, q->sharpness * 2)};
     if (snr.r.w > 8 * draw->layout.text_px)
         draw_moments(draw, model, &snr, &sharpness);
 }

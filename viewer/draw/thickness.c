@@ -114,14 +114,11 @@ enum oct_err oct_draw_thickness(struct oct_draw *draw, const struct oct_view_mod
     const enum oct_err code = oct_draw_above_update(draw, &draw->angiogram, e, &colours, err);
     if (code)
         return code;
-    const bool is_over = draw->layout.fibres.y > area.y; /* the profile, and its numbers */
-    const int left = is_over ? oct_draw_plot_left(draw) : 0;
-    const struct oct_view_rect room = {area.x + left, area.y,
-                                       area.w - left - (left ? draw->layout.margin : 0), area.h};
-    const struct oct_view_rect r = oct_draw_above_fit(draw, model, room, e, 1);
+    const struct oct_view_rect r = oct_draw_above_fit(draw, model, area, e, 1);
     SDL_RenderCopy(draw->renderer, draw->angiogram.sheet.texture, NULL,
                    &(SDL_Rect){r.x, r.y, r.w, r.h});
     draw->layout.thickness_at = r;
+    oct_draw_above_cross(draw, model, r);
     oct_draw_clip(draw, &r);
     if (p->thickness.has_fovea && !is_change) {
         const struct grid grid = grid_of(p, r);
@@ -129,7 +126,6 @@ enum oct_err oct_draw_thickness(struct oct_draw *draw, const struct oct_view_mod
         write_means(draw, &grid, &p->thickness.etdrs[map], r);
     }
     oct_draw_clip(draw, NULL);
-    oct_draw_above_cross(draw, model, r);
     draw_scale(draw, e, &colours, r);
     oct_draw_fibres(draw, model, r);
     oct_draw_text_fit(draw, OCT_TEXT_NORMAL, phrase.text, sizeof(phrase.text),

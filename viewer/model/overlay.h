@@ -346,6 +346,9 @@ uint32_t oct_view_velocity_rgb(double share);
 
 /* Whether octd computes what is to be drawn; whether there is some of the shown picture. */
 bool oct_view_flow_is_on(const struct oct_view_model *model);
+/* Which of cells and mirror octd computes and the window draws; NULL: neither. */
+const struct oct_view_overlay *oct_view_overlay_more(const struct oct_view_model *model);
+
 /* Whether octd searches for layers, as far as it said. */
 bool oct_view_layers_are_on(const struct oct_view_model *model);
 bool oct_view_model_has_flow(const struct oct_view_model *model);
