@@ -185,7 +185,8 @@ TEST(the_nerve_fibres_lie_below_their_columns)
         const struct oct_view_layout *l = look(s);
         const struct oct_view_rect map = l->thickness_at;
         const int line = oct_draw_line_height(s->draw, OCT_TEXT_NORMAL);
-        const struct oct_view_rect plot = {map.x, l->fibres.y + line, map.w, l->fibres.h - 2 * line};
+        const struct oct_view_rect plot = {map.x, l->fibres.y + line, map.w,
+                                           l->fibres.h - 2 * line};
         assert_true(l->fibres.w > 0 && map.y + map.h <= l->fibres.y);
         for (uint32_t j = 3; j < OCT_MAPS_LINES - 3; j++) {
             const int x = map.x + (int)((j + 0.5) / OCT_MAPS_LINES * map.w);
@@ -203,10 +204,12 @@ TEST(the_nerve_fibres_lie_below_their_columns)
         assert_true(oct_viewer_stage_count(s, column, mark) > (unsigned)plot.h / 2);
         assert_int_equal(oct_viewer_stage_count(s, beside, mark), 0);
         assert_true(says("nerve fibres, \u00b5m") && says("40"));
-        assert_true(says(z ? "A-line 91: 33 \u00b5m; 25 \u00b5m in the mean" : "A-line 91: 33 \u00b5m"));
+        assert_true(
+            says(z ? "A-line 91: 33 \u00b5m; 25 \u00b5m in the mean" : "A-line 91: 33 \u00b5m"));
         s->model.playback.slice_line = 55;
         look(s);
-        assert_true(says(z ? "A-line 56: not found; 25 \u00b5m in the mean" : "A-line 56: not found"));
+        assert_true(
+            says(z ? "A-line 56: not found; 25 \u00b5m in the mean" : "A-line 56: not found"));
         oct_viewer_stage_close(s);
     }
 }

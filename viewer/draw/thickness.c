@@ -128,6 +128,7 @@ enum oct_err oct_draw_thickness(struct oct_draw *draw, const struct oct_view_mod
     oct_draw_clip(draw, NULL);
     draw_scale(draw, e, &colours, r);
     oct_draw_fibres(draw, model, r);
+    oct_draw_leave_out_clauses(draw, OCT_TEXT_NORMAL, phrase.text, r.w - 2 * draw->layout.margin);
     oct_draw_text_fit(draw, OCT_TEXT_NORMAL, phrase.text, sizeof(phrase.text),
                       r.w - 2 * draw->layout.margin, OCT_DRAW_CUT_END);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));

@@ -37,9 +37,9 @@ struct oct_view_exams {
                                    recording: */
     unsigned n_others;
     unsigned n_left_out; /* names beyond OCT_VIEW_MOST_EXAMS, of which none was read */
-    char search[128]; /* in pseudonyms, dates and names, in any case */
-    unsigned *found;  /* [rows.n] places in `all`; owned */
-    uint64_t serial;  /* changes with what is shown */
+    char search[128];    /* in pseudonyms, dates and names, in any case */
+    unsigned *found;     /* [rows.n] places in `all`; owned */
+    uint64_t serial;     /* changes with what is shown */
     struct oct_view_list rows;
 };
 

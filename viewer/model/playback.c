@@ -404,7 +404,7 @@ void oct_view_thickness_text(const struct oct_view_model *model, struct oct_view
         oct_view_phrase_set(phrase, OCT_TONE_DIM, "%s: %.0f %% searched", names[map],
                             floor(100 * t->share));
     else if (is_change && isfinite(value))
-        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%+.0f %s since %s",
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%+.0f %s, since %s",
                             fabs(value) < 0.5 ? 0 : value, e->unit, p->follow.begun);
     else if (is_change)
         oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "change since %s", p->follow.begun);

@@ -274,7 +274,7 @@ const struct oct_view_overlay *oct_view_overlay_more(const struct oct_view_model
     return NULL;
 }
 
-/* One button begins cells, then a mirror in their place, then ends that, of what analysis.run has. */
+/* One button begins cells, then a mirror in their place, then ends that, of what octd runs. */
 static void cycle_more(struct oct_view_model *model)
 {
     const struct oct_view_daemon *d = &model->daemon;
@@ -282,8 +282,9 @@ static void cycle_more(struct oct_view_model *model)
     const bool has_cells = oct_view_daemon_analysis(d, oct_view_overlay_cells.topic);
     const bool has_mirror = oct_view_daemon_analysis(d, oct_view_overlay_rolloff.topic);
     if (!d->reachable || d->record.active || (!has_cells && !has_mirror)) {
-        oct_view_model_say(model, d->record.active ? "while it records octd begins nothing new"
-                                                   : "octd follows no cells and measures no mirror");
+        oct_view_model_say(model, d->record.active
+                                      ? "while it records octd begins nothing new"
+                                      : "octd follows no cells and measures no mirror");
         return;
     }
     if (!now && has_cells)
@@ -295,7 +296,7 @@ static void cycle_more(struct oct_view_model *model)
     if (next)
         run(model, next, true);
     if (next == &oct_view_overlay_rolloff)
-        model->settings.arrangement = OCT_ARRANGEMENT_FOUR; /* it stands in the profile */
+        model->settings.arrangement = OCT_ARRANGEMENT_FOUR;   /* it stands in the profile */
     model->lead = (struct oct_view_lead){.is_steady = false}; /* found anew */
     oct_view_model_say(model, "%s", next ? next->drawn : now->not_drawn);
 }
