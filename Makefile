@@ -269,7 +269,7 @@ $(foreach main,$(TEST_MAINS),$(eval $(BUILD)/test/$(notdir $(basename $(main))):
 $(BUILD)/test/test_web_pace: $(WEB_ARCHIVE)
 
 # It looks at each text before it is drawn.
-$(BUILD)/test/test_viewer_contrast: private LDFLAGS += -Wl,--wrap=oct_text_draw
+$(BUILD)/test/test_viewer_contrast $(BUILD)/test/test_viewer_thickness: private LDFLAGS += -Wl,--wrap=oct_text_draw
 
 # The table and the plot of docs/reconstruction.md, with the tests' oracle.
 $(BUILD)/test/depth_table: $(BUILD)/test/plan/depth_table.o $(TEST_ARCHIVE) $(call archive,octtools) $(LIB)

@@ -117,8 +117,9 @@ extern const struct oct_command oct_command_recon, oct_command_analyse, oct_comm
     oct_command_identify, oct_command_archive;
 
 /* The parts of octctl archive. */
-extern const struct oct_command oct_command_archive_send, oct_command_archive_run,
-    oct_command_archive_status, oct_command_archive_retry, oct_command_archive_drop;
+extern const struct oct_command oct_command_archive_send, oct_command_archive_exam,
+    oct_command_archive_run, oct_command_archive_status, oct_command_archive_retry,
+    oct_command_archive_drop;
 
 /* The parts of octctl calibrate. */
 extern const struct oct_command oct_command_calibrate_kmap, oct_command_calibrate_dispersion,

@@ -77,7 +77,7 @@ static void begin_export(struct oct_view_errands *errands, struct oct_view_model
         return;
     }
     if (e->has_archive)
-        BEGIN(errands, OCT_ERRAND_EXPORT, MOST_EXPORT_S, "archive", "send", e->path, "--identity",
+        BEGIN(errands, OCT_ERRAND_EXPORT, MOST_EXPORT_S, "archive", "exam", e->path, "--identity",
               identity, "--json");
     else
         BEGIN(errands, OCT_ERRAND_EXPORT, MOST_EXPORT_S, "export", e->path, e->written, "--to",

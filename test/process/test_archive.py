@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """octctl archive: to Orthanc and to DCMTK's storescp, which are away, killed, slow and full; to
 peers that are none; killed at random moments; by TLS."""
-import random, shutil
+import glob, random, shutil
 import pydicom
 from dicomrig import *
 from octtest import *
@@ -15,12 +15,12 @@ seed = int(os.environ.get("SEED", "0")) or random.randrange(1 << 30)
 dice = random.Random(seed)
 
 
-def recording():
-    path = at("eye.h5")
+def recording(lines=M):
+    path = at("eye%d.h5" % lines)
     if not os.path.exists(path):
-        ok("synth", at("in.h5"), "--calibration", at("cal"),
-           *settings(scan=dict(bscans=V, lines=M)))
-        ok("recon", "-c", at("cal/calibration.ini"), at("in.h5"), path, *settings(
+        raw, cal = path + ".raw", path + ".cal"
+        ok("synth", raw, "--calibration", cal, *settings(scan=dict(bscans=V, lines=lines)))
+        ok("recon", "-c", cal + "/calibration.ini", raw, path, *settings(
             scan=dict(width_um=100, height_um=100), pipeline=dict(crop_last=128)))
         ok("label", path, "--eye", "OD", "--pseudonym", "P-AAAAAAAA")
     return path
@@ -120,6 +120,40 @@ def to_orthanc():
     assert real.StudyDate != "19000101" and "PatientIdentityRemoved" not in real
     for name in "SeriesInstanceUID", "FrameOfReferenceUID", "StudyInstanceUID", "SOPInstanceUID":
         assert real[name].value != masked[name].value, name  # the one does not lead to the other
+
+
+@case
+def whole_exam():
+    """B-scans, picture from above and report go together, or none; without a retina the page says
+    so"""
+    def pages(got):
+        return [e for e in got if "EncapsulatedDocument" in e]
+
+    def text(page):
+        with open(at("page.pdf"), "wb") as file:
+            file.write(page.EncapsulatedDocument)
+        return subprocess.run(["pdftotext", at("page.pdf"), "-"], capture_output=True,
+                              check=True).stdout.decode()
+    path = recording(16)
+    with storescp(folder("exam")) as archive:
+        q = Queue("exam", archive.peer)
+        made = json.loads(q.do("exam", path, "--json"))
+        assert [i["what"] for i in made] == ["bscans", "enface", "report"], made
+        assert all(i["new"] and i["pseudonym"] == "P-AAAAAAAA" for i in made), made
+        assert not any(i["new"] for i in json.loads(q.do("exam", path, "--json")))
+        ok("label", path, "--pseudonym", "P-UNKNOWN")
+        got, _, err = run("octctl", "archive", "exam", path, "--identity", "real", *q.keys)
+        assert got == 1 and "nobody is known" in err and len(q.files()) == 3, err
+        assert not [n for n in os.listdir(q.path) if n.startswith("incoming")]
+        ok("label", path, "--pseudonym", "P-AAAAAAAA")
+        q.do("exam", path, "--identity", "real")
+        q.empty()
+        exams = [pydicom.dcmread(p) for p in glob.glob(folder("exam") + "/*")]
+    assert len(exams) == 6 and len({e.StudyInstanceUID for e in exams}) == 2, len(exams)
+    masked, = pages(e for e in exams if not e.PatientName)
+    real, = pages(e for e in exams if e.PatientName)
+    assert "no retina seen" in text(masked) and "P-AAAAAAAA" in text(masked)
+    assert "Jörg" in text(real) and "Jörg" not in text(masked) and "no retina seen" in text(real)
 
 
 @case

@@ -183,6 +183,16 @@ def a_recorded_angiogram_is_of_the_slab_that_octd_was_told():
 
 
 @case
+def an_exam_of_repeated_places():
+    """is the average of each place, the angiogram and the page"""
+    ok("analyse", "average,flow,angiogram", scan(), at("exam.h5"), *CHAIN, "--set",
+       "flow.enabled=yes", "--set", "average.bscans=2")
+    exam = json.loads(ok("archive", "exam", at("exam.h5"), "--eye", "OD", "--pixel-um", "2",
+                         "--json", "--set", "dicom.queue=" + folder("queue"))[0])
+    assert [i["what"] for i in exam] == ["analysis/average", "analysis/angiogram", "report"], exam
+
+
+@case
 def what_there_is_not():
     """is refused before anything is written"""
     source = found()

@@ -4,11 +4,13 @@
 #include "pipeline/base/clock.h"
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
+#include "test/rig/viewer_maps.h"
 #include "test/rig/viewer_scene.h"
 #include "test/rig/viewer_stage.h"
 #include "viewer/draw/canvas.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,11 +212,89 @@ static void look_at_all(bool white)
     oct_viewer_stage_close(w.stage);
 }
 
+static double fibres_at(uint32_t j)
+{
+    return 20 + 0.3 * j;
+}
+
+static double change_at(uint32_t bscan, uint32_t line)
+{
+    return 20 - 40. * line / OCT_MAPS_LINES + 0 * bscan;
+}
+
+/* Her four exams of either eye and mark, and one of a patient who has no name. */
+static void show_exams(struct window *w, bool white)
+{
+    struct oct_view_exams *e = &w->model->exams;
+    struct oct_view_exam read[5] = {{.name = ""}};
+    for (unsigned i = 0; i < 5; i++) {
+        snprintf(read[i].name, sizeof(read[i].name), i ? "then%u.h5" : "now.h5", i);
+        snprintf(read[i].pseudonym, sizeof(read[i].pseudonym), i < 4 ? "P-1" : "");
+        snprintf(read[i].eye, sizeof(read[i].eye), i % 2 ? "OS" : "OD");
+        snprintf(read[i].begun, sizeof(read[i].begun), "2026-0%u-01 10:00", i + 1);
+        read[i].verdict = (enum oct_volume_mark)(i % 3);
+        read[i].n_bscans = 60;
+        read[i].n_valid = i ? 60 : 40;
+        read[i].field_mm[0] = read[i].field_mm[1] = 6;
+        read[i].has_thumb = true;
+        memset(read[i].thumb, white ? 255 : 0, sizeof(read[i].thumb));
+    }
+    e->is_open = true;
+    e->n_files = 6;
+    oct_view_exams_add(e, read, 5);
+    look(w, "exams");
+    const struct oct_view_layout *l = oct_draw_layout(w->stage->draw);
+    const struct oct_view_rect row = {l->list.x, l->list.y + 2 * l->row_height, l->list.w,
+                                      l->row_height};
+    /* Nothing lies over them. */
+    assert_true(oct_viewer_stage_count(w->stage, row, RGB_BUTTON) > (unsigned)(row.w * row.h / 2));
+    oct_view_list_move(&e->rows, 1, 10);
+    oct_view_exams_type(e, "P");
+    look(w, "exams, searched");
+    e->n_left_out = 3;
+    look(w, "exams, not all of them");
+    e->is_open = false;
+}
+
+static void look_at_clinic(bool white)
+{
+    struct window w = open_window(white);
+    struct oct_view_playback *p = &w.model->playback;
+    oct_maps_play(w.stage, "OD", fibres_at);
+    look(&w, "thickness");
+    p->slice_line = OCT_MAPS_LINES - 1;
+    DO(&w, "nerve fibres", OCT_ACTION_LAYERS, OCT_ACTION_LAYERS, OCT_ACTION_LAYERS);
+    w.model->settings.layers = w.model->settings.all_layers = true;
+    look(&w, "nerve fibres");
+    oct_maps_compare(w.stage, change_at);
+    p->follow.has_before = true;
+    look(&w, "compared");
+    p->follow.state = OCT_FOLLOW_FAILED;
+    snprintf(p->follow.why, sizeof(p->follow.why), "no common place");
+    look(&w, "not compared");
+    p->follow.state = OCT_FOLLOW_READS;
+    look(&w, "compares");
+    p->follow.is_on = false;
+    show_exams(&w, white);
+    DO(&w, "report", OCT_ACTION_REPORT);
+    oct_view_report_page_take(w.model, "{}", NULL);
+    look(&w, "report, made");
+    oct_view_report_page_take(w.model, NULL, "/r.d/now-report.pdf: is there already");
+    look(&w, "report, refused");
+    DO(&w, "export", OCT_ACTION_EXPORT);
+    for (w.model->exported.state = OCT_EXPORT_RUNS; w.model->exported.state <= OCT_EXPORT_FAILED;
+         w.model->exported.state++)
+        look(&w, "export");
+    oct_viewer_stage_close(w.stage);
+}
+
 TEST(every_text_has_enough_contrast)
 {
     looks.n_texts = looks.n_faint = 0;
-    look_at_all(true);
-    look_at_all(false);
+    for (unsigned white = 0; white < 2; white++) {
+        look_at_all(white);
+        look_at_clinic(white);
+    }
     struct oct_viewer_stage *stage = oct_viewer_stage_open();
     stage->model.has_picture = false;
     looks.renderer = stage->renderer;

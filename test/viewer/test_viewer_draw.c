@@ -486,10 +486,11 @@ static bool is_apart(struct oct_view_rect a, struct oct_view_rect b)
 
 static void check_apart(const struct oct_view_layout *l, const struct oct_view_contents *c)
 {
-    struct oct_view_rect all[16 + OCT_VIEW_MOST_BUTTONS] = {
-        l->recording, l->banner,   l->bscan, l->guide,    l->colours, l->enface,    l->profile,
-        l->divider,   l->spectrum, l->slice, l->timeline, l->status,  l->angiogram, l->speeds};
-    size_t n = 14;
+    struct oct_view_rect all[17 + OCT_VIEW_MOST_BUTTONS] = {
+        l->recording, l->banner,  l->bscan,     l->guide,    l->colours,
+        l->enface,    l->profile, l->divider,   l->spectrum, l->slice,
+        l->timeline,  l->status,  l->angiogram, l->speeds,   l->fibres};
+    size_t n = 15;
     for (unsigned i = 0; i < c->n_buttons; i++) {
         const struct oct_view_rect rows[] = {l->buttons, l->patient, l->slabs};
         struct oct_view_rect row = rows[c->button[i].row];
@@ -523,6 +524,7 @@ TEST(nothing_lies_over_another)
                                       .fills = true,
                                       .has_speeds = i & 1,
                                       .has_angiogram = i & 17,
+                                      .has_fibres = i & 16,
                                       .has_slice = i & 2,
                                       .n_buttons = i & 8 ? 14 : 8};
         struct oct_view_layout l;

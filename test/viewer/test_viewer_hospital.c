@@ -394,6 +394,41 @@ TEST(an_export_from_the_press_to_the_archive)
     oct_view_model_finish(&k.model);
 }
 
+#define PART(uid, state) "{\"uid\":\"" uid "\",\"state\":\"" state "\",\"reason\":\"away\"}"
+#define EXAM(a, b, c) "[" PART("1.1", a) "," PART("1.2", b) "," PART("1.3", c) "]"
+#define QUEUE(list) "{\"running\":true,\"waiting\":2,\"instances\":" list "}"
+
+/* B-scans, picture from above and page: an exam has arrived once all of them have. */
+TEST(an_exam_has_arrived_once_all_of_it_has)
+{
+    static const char *const no_exams[] = {
+        "[" PART("1.1", "waiting") ",7]", "[{\"uid\":\"\"}]", "[{}]",
+        "[{\"uid\":\"1\"},{\"uid\":\"2\"},{\"uid\":\"3\"},{\"uid\":\"4\"},{\"uid\":\"5\"}]"};
+    static struct desk k;
+    struct oct_view_export *e = &k.model.exported;
+    desk_init(&k, "P-7");
+    e->has_archive = true;
+    play(&k, "/r.d/eye.h5");
+    for (unsigned i = 0; i < sizeof(no_exams) / sizeof(no_exams[0]); i++) {
+        act(&k, OCT_ACTION_EXPORT);
+        oct_view_export_take(&k.model, no_exams[i], strlen(no_exams[i]), "");
+        assert_int_equal(e->state, OCT_EXPORT_FAILED);
+    }
+    act(&k, OCT_ACTION_EXPORT);
+    const char *made = EXAM("waiting", "sent", "waiting");
+    oct_view_export_take(&k.model, made, strlen(made), "");
+    assert_int_equal(e->n, 3);
+    status(&k, QUEUE(EXAM("sent", "stored", "waiting")));
+    says(&k, "WAITS for the archive, masked; it is tried again");
+    status(&k, QUEUE(EXAM("sent", "stored", "sent")));
+    assert_int_equal(e->state, OCT_EXPORT_ARRIVED);
+    act(&k, OCT_ACTION_EXPORT);
+    oct_view_export_take(&k.model, made, strlen(made), "");
+    status(&k, QUEUE("[" PART("1.1", "sent") "," PART("1.2", "sent") "]"));
+    assert_true(alarms(&k, "it was taken out of the queue"));
+    oct_view_model_finish(&k.model);
+}
+
 TEST(a_page_of_a_recording)
 {
     static struct desk k;

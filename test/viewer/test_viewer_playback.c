@@ -904,6 +904,31 @@ TEST(exams_are_listed_by_patient_and_found)
     scene_close(s);
 }
 
+TEST(a_folder_of_more_files_than_the_list_has_says_so)
+{
+    struct scene *s = scene_open();
+    char path[32], title[200];
+    mkdir("many", 0700);
+    record("many/one.h5", OCT_SAMPLE_U8, N_BSCANS);
+    for (unsigned i = 0; i < OCT_VIEW_MOST_EXAMS + 2; i++) {
+        snprintf(path, sizeof(path), "many/%u.h5", i);
+        assert_int_equal(symlink("nowhere", path), 0); /* read soon */
+    }
+    open_path(s, "many/one.h5", 0);
+    oct_view_model_apply(&s->model, OCT_ACTION_EXAMS, 1);
+    settle(s);
+    assert_int_equal(s->model.exams.n_left_out, 3);
+    oct_view_exams_title(&s->model, title, sizeof(title));
+    assert_non_null(strstr(title, "; the list ends at 5000 files, 3 are not in it"));
+    scene_close(s);
+    for (unsigned i = 0; i < OCT_VIEW_MOST_EXAMS + 2; i++) {
+        snprintf(path, sizeof(path), "many/%u.h5", i);
+        unlink(path);
+    }
+    unlink("many/one.h5");
+    rmdir("many");
+}
+
 TEST(an_earlier_exam_of_the_eye_is_put_onto_the_open_one)
 {
     struct scene *s = scene_open();

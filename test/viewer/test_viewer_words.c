@@ -3,6 +3,7 @@
 #include "test/rig/tap.h"
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
+#include "viewer/model/buttons.h"
 #include "viewer/model/model.h"
 #include "viewer/model/words.h"
 
@@ -431,6 +432,69 @@ TEST(a_row_of_cones_that_is_none_changes_nothing)
     oct_view_cones_set(&cones, &row);
     assert_true(cones.known && cones.has_ring && cones.spacing_um == 4);
     oct_view_image_finish(&row);
+}
+
+static void must_wish(struct oct_view_model *m, enum oct_view_wish wish, const char *key)
+{
+    char text[OCT_VIEW_LABEL_BYTES] = "";
+    assert_int_equal(oct_view_model_take_wish(m, text), wish);
+    assert_string_equal(text, key);
+    if (wish != OCT_WISH_NONE)
+        oct_scene_hear(m, &m->daemon, wish, true, text);
+}
+
+/* The label of the button More. */
+static const char *more_label(const struct oct_view_model *m)
+{
+    static struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
+    const unsigned n = oct_view_buttons(m, b);
+    for (unsigned i = 0; i < n; i++)
+        if (b[i].action == OCT_ACTION_MORE)
+            return b[i].look == OCT_BUTTON_OFF ? "off" : b[i].label;
+    return "none";
+}
+
+/* One button begins cells in octd, a mirror in their place, and ends both; of what octd has. */
+TEST(more_begins_and_ends_cells_and_a_mirror)
+{
+    static const char rest[] =
+        "{\"ok\":true,\"state\":\"running\",\"analysis\":[{\"name\":\"cells\",\"at_rest\":true},"
+        "{\"name\":\"rolloff\",\"at_rest\":true}]}";
+    struct oct_view_model m;
+    struct oct_view_daemon d = {.reachable = true, .answer_ns = 1};
+    oct_view_model_init(&m, "x", true);
+    oct_view_model_tick(&m, 1000 * OCT_NS_PER_S);
+    assert_int_equal(oct_view_daemon_read(&d, rest, strlen(rest), NULL), OCT_OK);
+    oct_scene_hear(&m, &d, OCT_WISH_NONE, false, "");
+    m.settings.cells = m.settings.rolloff = true; /* drawn, where octd computes them */
+    assert_string_equal(more_label(&m), "More");
+    oct_view_model_apply(&m, OCT_ACTION_MORE, 1);
+    must_wish(&m, OCT_WISH_ENABLE, "cells.enabled");
+    assert_string_equal(more_label(&m), "Cells");
+    oct_view_model_apply(&m, OCT_ACTION_MORE, 1);
+    must_wish(&m, OCT_WISH_DISABLE, "cells.enabled");
+    must_wish(&m, OCT_WISH_ENABLE, "rolloff.enabled");
+    assert_string_equal(more_label(&m), "Roll-off");
+    assert_int_equal(m.settings.arrangement, OCT_ARRANGEMENT_FOUR);
+    oct_view_model_apply(&m, OCT_ACTION_MORE, 1);
+    must_wish(&m, OCT_WISH_DISABLE, "rolloff.enabled");
+    must_wish(&m, OCT_WISH_NONE, "");
+    assert_string_equal(more_label(&m), "More");
+    m.daemon.record.active = true; /* octd takes no keys */
+    oct_view_model_apply(&m, OCT_ACTION_MORE, 1);
+    must_wish(&m, OCT_WISH_NONE, "");
+    m.daemon.record.active = false;
+    m.settings.operators = true;
+    assert_string_equal(more_label(&m), "none");
+    m.settings.operators = false;
+    strcpy(m.daemon.analysis[0].name, "quality"); /* cells are not run */
+    oct_view_model_apply(&m, OCT_ACTION_MORE, 1);
+    must_wish(&m, OCT_WISH_ENABLE, "rolloff.enabled");
+    strcpy(m.daemon.analysis[1].name, "enface");
+    assert_string_equal(more_label(&m), "off");
+    oct_view_model_apply(&m, OCT_ACTION_MORE, 1);
+    must_wish(&m, OCT_WISH_NONE, "");
+    oct_view_model_finish(&m);
 }
 
 /* A key of what octd does not compute says so and offers it; pressed again, octd is asked. */

@@ -22,9 +22,8 @@ static size_t n_places(const struct oct_surfaces_job *s)
 
 /* ---- the ETDRS grid ---- */
 
-#define N_CIRCLES 3u
+#define N_CIRCLES OCT_ETDRS_N_CIRCLES
 #define N_SPOKES 4u
-static const double radii_um[N_CIRCLES] = {500, 1500, 3000};
 
 struct drawn_grid {
     double x[N_CIRCLES][N_ARC + 1], y[N_CIRCLES][N_ARC + 1];
@@ -37,19 +36,20 @@ struct drawn_grid {
 
 static void draw_lines(struct drawn_grid *g, const struct oct_surfaces_job *s)
 {
-    const double *at = s->grid.fovea_px, um_y = s->um[0], um_x = s->um[1];
+    const double *at = s->grid.fovea_px, *radii = oct_etdrs_radii_mm;
+    const double mm_y = s->um[0] / 1000, mm_x = s->um[1] / 1000;
     for (unsigned k = 0; k < N_CIRCLES; k++) {
         for (unsigned i = 0; i <= N_ARC; i++) {
-            g->x[k][i] = at[1] + radii_um[k] * cos(2 * PI * i / N_ARC) / um_x;
-            g->y[k][i] = at[0] + radii_um[k] * sin(2 * PI * i / N_ARC) / um_y;
+            g->x[k][i] = at[1] + radii[k] * cos(2 * PI * i / N_ARC) / mm_x;
+            g->y[k][i] = at[0] + radii[k] * sin(2 * PI * i / N_ARC) / mm_y;
         }
         g->paths[k] = (struct oct_plot_path){g->x[k], g->y[k], N_ARC + 1, GRID_RGB};
     }
     for (unsigned k = 0; k < N_SPOKES; k++) {
         const double angle = PI / 4 + k * PI / 2;
         for (unsigned i = 0; i < 2; i++) {
-            g->spoke_x[k][i] = at[1] + radii_um[2 * i] * cos(angle) / um_x;
-            g->spoke_y[k][i] = at[0] + radii_um[2 * i] * sin(angle) / um_y;
+            g->spoke_x[k][i] = at[1] + radii[2 * i] * cos(angle) / mm_x;
+            g->spoke_y[k][i] = at[0] + radii[2 * i] * sin(angle) / mm_y;
         }
         g->paths[N_CIRCLES + k] = (struct oct_plot_path){g->spoke_x[k], g->spoke_y[k], 2, GRID_RGB};
     }

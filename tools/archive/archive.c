@@ -1,4 +1,5 @@
 /* octctl archive PART: into the queue, what is in it, out of it. archive_run.c empties it. */
+#include "formats/contents.h"
 #include "formats/whole_file.h"
 #include "tools/commands.h"
 #include "tools/dicom/queue.h"
@@ -7,10 +8,14 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- what is said of an instance ---- */
@@ -75,67 +80,91 @@ static enum oct_err copy_file(const char *from, const char *to, struct oct_error
     return e;
 }
 
-/* Returns the exit status, once it has said what happened, or added it to the list. */
-static int send_one(struct oct_queue *queue, const struct oct_config *config, const char *name,
-                    const struct oct_export_given *given, const char *path, cJSON *list)
+/* An instance that is made, and is not in the queue yet. */
+struct incoming {
+    char path[OCT_CONFIG_STRING_BYTES];
+    struct oct_queue_note note;
+};
+
+static void name_incoming(const struct oct_queue *queue, struct incoming *i, unsigned number)
 {
-    struct oct_queue_note note = {.what = "file"};
+    char id[40];
+    snprintf(id, sizeof(id), "incoming.%ld.%u", (long)getpid(), number);
+    oct_queue_path(queue, id, ".dcm", i->path);
+}
+
+/* Returns the exit status, once it has said what happened, or added it to the list. */
+static int put(struct oct_queue *queue, struct incoming *i, const char *command, const char *from,
+               cJSON *list)
+{
+    struct oct_queue_note *note = &i->note;
     struct oct_error err;
-    char incoming[OCT_CONFIG_STRING_BYTES], id[40];
     bool is_new = false;
-    enum oct_err e = OCT_OK;
-    int status = 0;
-    snprintf(id, sizeof(id), "incoming.%ld", (long)getpid());
-    oct_queue_path(queue, id, ".dcm", incoming);
-    if (is_dicom(path))
-        e = copy_file(path, incoming, &err);
-    else
-        status =
-            oct_export_as_dicom(name, config, given, path, incoming, note.pseudonym, note.what);
-    if (!status && !e)
-        e = oct_queue_add(queue, incoming, &note, &is_new, &err);
-    if (status || e)
-        unlink(incoming);
-    if (e)
-        status = oct_command_fail_at_work(name, &err);
-    if (status)
-        return status;
-    if (given->json) {
-        cJSON *o = describe(&note);
-        cJSON_AddStringToObject(o, "file", path);
+    if (oct_queue_add(queue, i->path, note, &is_new, &err))
+        return oct_command_fail_at_work(command, &err);
+    if (list) {
+        cJSON *o = describe(note);
+        cJSON_AddStringToObject(o, "file", from);
         cJSON_AddBoolToObject(o, "new", is_new);
         cJSON_AddItemToArray(list, o);
         return 0;
     }
-    oct_command_put_name(stdout, path);
-    printf(": %s, %s: %s\n", note.what, note.uid,
-           is_new      ? "waits for the archive (octctl archive run)"
-           : note.done ? "the archive has it already"
-                       : "waits already");
+    oct_command_put_name(stdout, from);
+    printf(": %s, %s: %s\n", note->what, note->uid,
+           is_new       ? "waits for the archive (octctl archive run)"
+           : note->done ? "the archive has it already"
+                        : "waits already");
     return 0;
 }
 
-static int run_send(struct oct_config *config, int argc, char **argv)
+static int send_one(struct oct_queue *queue, const struct oct_config *config, const char *name,
+                    const struct oct_export_given *given, const char *path, cJSON *list)
+{
+    struct incoming i = {.note.what = "file"};
+    struct oct_error err;
+    int status = 0;
+    name_incoming(queue, &i, 0);
+    if (!is_dicom(path))
+        status =
+            oct_export_as_dicom(name, config, given, path, i.path, i.note.pseudonym, i.note.what);
+    else if (copy_file(path, i.path, &err))
+        status = oct_command_fail_at_work(name, &err);
+    status = status ? status : put(queue, &i, name, path, list);
+    unlink(i.path);
+    return status;
+}
+
+typedef int one_sender(struct oct_queue *queue, const struct oct_config *config, const char *name,
+                       const struct oct_export_given *given, const char *path, cJSON *list);
+
+/* Puts what each name stands for into the queue. */
+static int send_all(const struct oct_command *command, struct oct_config *config, int argc,
+                    char **argv, one_sender *send)
 {
     struct oct_export_given given = {.force = true};
     struct oct_queue queue;
     struct oct_error err;
-    int status = oct_options_read(&oct_command_archive_send, &given, &argc, argv);
+    int status = oct_options_read(command, &given, &argc, argv);
     if (status)
         return status;
     given.force = true;
     umask(0077);
     if (oct_queue_open(&queue, config, &err))
         return oct_command_fail(argv[0], &err);
-    cJSON *list = cJSON_CreateArray();
+    cJSON *list = given.json ? cJSON_CreateArray() : NULL;
     for (int i = 1; i < argc; i++) {
-        const int failed = send_one(&queue, config, argv[0], &given, argv[i], list);
+        const int failed = send(&queue, config, argv[0], &given, argv[i], list);
         status = failed > status ? failed : status;
     }
-    if (given.json)
+    if (list)
         oct_command_print_json(list);
     cJSON_Delete(list);
     return status;
+}
+
+static int run_send(struct oct_config *config, int argc, char **argv)
+{
+    return send_all(&oct_command_archive_send, config, argc, argv, send_one);
 }
 
 const struct oct_command oct_command_archive_send = {
@@ -147,6 +176,131 @@ const struct oct_command oct_command_archive_send = {
     .n_most = INT_MAX,
     .too_few = "which file?",
     .run = run_send,
+};
+
+/* ---- exam ---- */
+
+/* Runs octctl report in a child, for what a command takes in memory goes with its process. */
+static int make_report(struct incoming *i, const struct oct_config *config,
+                       const struct oct_export_given *given, const char *from)
+{
+    const char *words[12] = {"report", "--to", "dicom", "--force"};
+    struct oct_config of_child = *config;
+    int n = 4, ended = 0;
+    if (given->identity) {
+        words[n++] = "--identity";
+        words[n++] = given->identity;
+    }
+    if (given->eye) {
+        words[n++] = "--eye";
+        words[n++] = given->eye;
+    }
+    words[n++] = from;
+    words[n++] = i->path;
+    fflush(NULL);
+    const pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent || !freopen("/dev/null", "we", stdout))
+            _exit(1);
+        const int status = oct_command_report.run(&of_child, n, (char **)words);
+        fflush(NULL);
+        _exit(status);
+    }
+    while (child > 0 && waitpid(child, &ended, 0) < 0 && errno == EINTR)
+        ;
+    snprintf(i->note.what, sizeof(i->note.what), "report");
+    if (child > 0 && WIFEXITED(ended))
+        return WEXITSTATUS(ended);
+    struct oct_error err;
+    oct_fail(&err, OCT_E_IO, "%s: octctl report ended: %s", from,
+             child > 0 ? strsignal(WTERMSIG(ended)) : strerror(errno));
+    return oct_command_fail_at_work("archive exam", &err);
+}
+
+#define AVERAGE "analysis/average"
+#define ANGIOGRAM "analysis/angiogram"
+#define MOST_DATASETS 3u
+
+/* The length of the first axis of a dataset; 0: there is none. */
+static uint64_t n_of(const struct oct_contents *contents, const char *name)
+{
+    for (unsigned i = 0; i < contents->n; i++)
+        if (strcmp(contents->datasets[i].name.text + 1, name) == 0)
+            return contents->datasets[i].dims[0];
+    return 0;
+}
+
+/* Which datasets make an exam. Of several B-scans at each place the average stands for them, and
+ * the angiogram is the picture from above: no length leads from one B-scan to the next. */
+static unsigned choose_datasets(const char *path, const char *datasets[MOST_DATASETS])
+{
+    struct oct_contents contents;
+    unsigned n = 0;
+    oct_contents_look(&contents, path, NULL); /* of another format: it holds none of these */
+    const uint64_t n_bscans = n_of(&contents, "bscans"), n_places = n_of(&contents, ANGIOGRAM);
+    datasets[n++] = n_places && n_places < n_bscans ? AVERAGE : "bscans";
+    if (n_bscans != 1 && !(n_places && n_places < n_bscans))
+        datasets[n++] = "enface";
+    if (n_places)
+        datasets[n++] = ANGIOGRAM;
+    oct_contents_finish(&contents);
+    return n;
+}
+
+/* B-scans, pictures from above and the page; all are made before the first of them is queued. */
+static int send_exam(struct oct_queue *queue, const struct oct_config *config, const char *name,
+                     const struct oct_export_given *given, const char *path, cJSON *list)
+{
+    const char *datasets[MOST_DATASETS];
+    const unsigned n = choose_datasets(path, datasets);
+    struct incoming all[MOST_DATASETS + 1];
+    struct oct_export_given part = *given;
+    int status = 0;
+    for (unsigned i = 0; i <= n; i++) {
+        all[i] = (struct incoming){.path = ""};
+        name_incoming(queue, &all[i], i);
+    }
+    for (unsigned i = 0; i < n && !status; i++) {
+        part.dataset = datasets[i];
+        status = oct_export_as_dicom(name, config, &part, path, all[i].path, all[i].note.pseudonym,
+                                     all[i].note.what);
+    }
+    memcpy(all[n].note.pseudonym, all[0].note.pseudonym, sizeof(all[n].note.pseudonym));
+    status = status ? status : make_report(&all[n], config, given, path);
+    for (unsigned i = 0; i <= n && !status; i++)
+        status = put(queue, &all[i], name, path, list);
+    for (unsigned i = 0; i <= n; i++)
+        unlink(all[i].path);
+    return status;
+}
+
+static int run_exam(struct oct_config *config, int argc, char **argv)
+{
+    return send_all(&oct_command_archive_exam, config, argc, argv, send_exam);
+}
+
+#define AT(member) .at = offsetof(struct oct_export_given, member)
+static const struct oct_option exam_options[] = {
+    {"--eye", "OD|OS", "of a recording that does not say it", OCT_OPTION_TEXT, AT(eye),
+     .words = "OD OS"},
+    {"--identity", "masked|real", "the pseudonym alone and no date, or who it is, and when",
+     OCT_OPTION_TEXT, AT(identity), .words = "masked real"},
+    {"--pixel-um", "D[,L[,B]]", "as of export, where the recording does not say them",
+     OCT_OPTION_TEXT, AT(pixel_um)},
+    {"--json", NULL, "print what is in the queue of it as JSON", OCT_OPTION_FLAG, AT(json)},
+    {NULL},
+};
+
+const struct oct_command oct_command_archive_exam = {
+    .name = "archive exam",
+    .usage = "IN...",
+    .help = "puts recordings into the queue: B-scans, pictures from above, report; all or none",
+    .options = exam_options,
+    .n_least = 1,
+    .n_most = INT_MAX,
+    .too_few = "which recording?",
+    .run = run_exam,
 };
 
 /* ---- status ---- */
@@ -287,8 +441,13 @@ const struct oct_command oct_command_archive_drop = {
 /* ---- archive ---- */
 
 static const struct oct_command *const parts[] = {
-    &oct_command_archive_send,  &oct_command_archive_run,  &oct_command_archive_status,
-    &oct_command_archive_retry, &oct_command_archive_drop, NULL,
+    &oct_command_archive_send,
+    &oct_command_archive_exam,
+    &oct_command_archive_run,
+    &oct_command_archive_status,
+    &oct_command_archive_retry,
+    &oct_command_archive_drop,
+    NULL,
 };
 
 static int run_archive(struct oct_config *config, int argc, char **argv)
@@ -296,7 +455,7 @@ static int run_archive(struct oct_config *config, int argc, char **argv)
     const struct oct_command *part = oct_command_part(&oct_command_archive, argv[1]);
     char name[40];
     if (argc < 2)
-        return oct_command_misuse(argv[0], "send, run, status, retry or drop?");
+        return oct_command_misuse(argv[0], "send, exam, run, status, retry or drop?");
     if (!part)
         return oct_command_misuse(argv[0], "'%s' is no part of it", argv[1]);
     snprintf(name, sizeof(name), "%s", part->name);

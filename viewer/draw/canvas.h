@@ -52,6 +52,11 @@ struct oct_view_rect oct_draw_above_fit(const struct oct_draw *draw,
 void oct_draw_above_cross(struct oct_draw *draw, const struct oct_view_model *model,
                           struct oct_view_rect r);
 
+/* Playback: the nerve fibre layer of the shown B-scan. Below the map, which lies in `map`, a column
+ * of the one is a column of the other. */
+void oct_draw_fibres(struct oct_draw *draw, const struct oct_view_model *model,
+                     struct oct_view_rect map);
+
 /* Leaves three eighths of each pixel's light. */
 void oct_draw_darken(uint32_t *argb, unsigned n_columns, unsigned n_rows, size_t pitch_px);
 /* Makes the sheet's texture anew if its size is another. */

@@ -77,6 +77,8 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
         .has_slice = model->playback.active,
         .has_speeds = oct_view_model_has_flow(model) && model->settings.velocity,
         .has_angiogram = oct_view_model_has_angiogram(model) || oct_view_playback_has_map(model),
+        .has_fibres = oct_view_playback_has_map(model) &&
+                      oct_view_playback_map(model) == OCT_MAP_NERVE_FIBRES,
         .divider = settings->divider};
     if (model->has_picture && oct_view_model_knows_proportion(model))
         contents.proportion = oct_view_model_proportion(model);

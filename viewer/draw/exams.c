@@ -79,7 +79,7 @@ static void draw_row(struct oct_draw *draw, const struct oct_view_model *model, 
          is_chosen                          ? rgb
          : exam->verdict == OCT_MARK_REPEAT ? RGB_WARN
                                             : RGB_GOOD},
-        {rest - (int)(PSEUDONYM_SHARE * rest), exam->name, is_chosen ? rgb : RGB_DIM},
+        {rest - (int)(PSEUDONYM_SHARE * rest), exam->name, rgb},
     };
     const bool is_open = strcmp(exam->name, model->playback.file.name) == 0;
     oct_draw_fill(draw, (struct oct_view_rect){r.x, r.y, r.w, r.h - 1},

@@ -9,6 +9,7 @@
 struct plot {
     struct oct_view_rect r;
     double lo, hi;
+    bool is_labelled_inside;
 };
 
 static double height_of(const struct plot *plot, double value)
@@ -18,34 +19,46 @@ static double height_of(const struct plot *plot, double value)
     return plot->r.y + plot->r.h - 1 - share * (plot->r.h - 1);
 }
 
-static struct plot open_plot(struct oct_draw *draw, struct oct_view_rect area, const char *title,
-                             double lo, double hi)
+/* Its columns go from x to x + w. */
+static struct plot open_plot_at(struct oct_draw *draw, struct oct_view_rect area, int x, int w,
+                                const char *title, double lo, double hi)
 {
-    int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
-    int left = 4 * draw->layout.text_px;
-    struct plot plot = {{area.x + left, area.y + line, area.w - left - margin, area.h - 2 * line},
-                        lo,
-                        hi > lo ? hi : lo + 1};
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    struct plot plot = {.r = {x, area.y + line, w > 1 ? w : 1, area.h - 2 * line},
+                        .lo = lo,
+                        .hi = hi > lo ? hi : lo + 1};
     oct_draw_fill(draw, area, RGB_AREA, 255);
-    oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + left, area.y, title, RGB_DIM);
-    plot.r.w = plot.r.w > 1 ? plot.r.w : 1;
+    oct_draw_text(draw, OCT_TEXT_NORMAL, x, area.y, title, RGB_DIM);
     plot.r.h = plot.r.h > 1 ? plot.r.h : 1;
     oct_draw_frame_of(draw, plot.r, RGB_BUTTON);
     return plot;
 }
 
+static struct plot open_plot(struct oct_draw *draw, struct oct_view_rect area, const char *title,
+                             double lo, double hi)
+{
+    const int left = 4 * draw->layout.text_px;
+    return open_plot_at(draw, area, area.x + left, area.w - left - draw->layout.margin, title, lo,
+                        hi);
+}
+
 static void label_heights(struct oct_draw *draw, const struct plot *plot)
 {
     double step = oct_view_scale_bar_um((plot->hi - plot->lo) / 3);
-    int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin / 2;
     char text[32];
+    while (step > 0 && step / (plot->hi - plot->lo) * plot->r.h < line) /* each has its line */
+        step *= 2;
     for (double v = ceil(plot->lo / step) * step; step > 0 && v <= plot->hi; v += step) {
         double y = height_of(plot, v);
         oct_draw_box(draw, plot->r.x, (int)y, plot->r.w, 1, RGB_BUTTON);
         snprintf(text, sizeof(text), "%g", fabs(v) < step / 2 ? 0 : v);
         int w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
-        oct_draw_text(draw, OCT_TEXT_NORMAL, plot->r.x - w - draw->layout.margin / 2,
-                      (int)y - line / 2, text, RGB_DIM);
+        if (plot->is_labelled_inside && (int)y - line > plot->r.y)
+            oct_draw_text(draw, OCT_TEXT_NORMAL, plot->r.x + margin, (int)y - line, text, RGB_DIM);
+        else if (!plot->is_labelled_inside)
+            oct_draw_text(draw, OCT_TEXT_NORMAL, plot->r.x - w - margin, (int)y - line / 2, text,
+                          RGB_DIM);
     }
 }
 
@@ -62,15 +75,22 @@ static void draw_curve(struct oct_draw *draw, const struct plot *plot, uint32_t 
         uint32_t to = (uint32_t)((uint64_t)n * (uint64_t)(x + 1) / (uint64_t)plot->r.w);
         double top = INFINITY, bottom = -INFINITY;
         for (uint32_t i = from; i < n && (i < to || i == from); i++) {
-            double y = height_of(plot, value(context, i));
+            const double v = value(context, i), y = height_of(plot, v);
+            if (isnan(v))
+                continue;
             top = fmin(top, y);
             bottom = fmax(bottom, y);
+        }
+        if (bottom < top) { /* none of them is known */
+            last = NAN;
+            continue;
         }
         if (isfinite(last)) {
             top = fmin(top, last);
             bottom = fmax(bottom, last);
         }
-        last = height_of(plot, value(context, from < n ? from : n - 1));
+        const double end = value(context, from < n ? from : n - 1);
+        last = isnan(end) ? NAN : height_of(plot, end);
         oct_draw_box(draw, plot->r.x + x, (int)top, thick, (int)(bottom - top) + thick, rgb);
     }
 }
@@ -193,6 +213,44 @@ void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model)
     oct_draw_text(draw, OCT_TEXT_NORMAL, plot.r.x, plot.r.y + plot.r.h, text, RGB_DIM);
     if (has_rolloff)
         draw_rolloff_words(draw, model, &plot, title, text);
+}
+
+/* ---- the nerve fibre layer ---- */
+
+#define FIBRES_STEP_UM 25.0
+#define RGB_FIBRES 0xf5e663u /* as its lower border */
+
+static double fibres_value(const void *context, uint32_t i)
+{
+    return oct_view_model_fibres(context, i);
+}
+
+void oct_draw_fibres(struct oct_draw *draw, const struct oct_view_model *model,
+                     struct oct_view_rect map)
+{
+    const struct oct_view_playback *p = &model->playback;
+    const struct oct_view_enface *e = &p->thickness.map[OCT_MAP_NERVE_FIBRES];
+    const struct oct_view_rect area = draw->layout.fibres;
+    const int margin = draw->layout.margin;
+    const bool is_below = area.y > map.y;
+    const double most = FIBRES_STEP_UM * ceil(1.2 * e->hi / FIBRES_STEP_UM);
+    struct oct_view_phrase phrase;
+    char title[64];
+    if (area.w == 0)
+        return;
+    snprintf(title, sizeof(title), "nerve fibres, %s", e->unit);
+    struct plot plot = open_plot_at(draw, area, is_below ? map.x : area.x + margin,
+                                    is_below ? map.w : area.w - 2 * margin, title, 0,
+                                    fmax(2 * FIBRES_STEP_UM, most));
+    plot.is_labelled_inside = true;
+    label_heights(draw, &plot);
+    draw_curve(draw, &plot, p->file.n_lines, fibres_value, model, RGB_FIBRES);
+    const double x = plot.r.x + (p->slice_line + 0.5) / p->file.n_lines * plot.r.w;
+    oct_draw_line(draw, x, plot.r.y, x, plot.r.y + plot.r.h - 1, RGB_GOOD, 200);
+    oct_view_fibres_text(model, &phrase);
+    oct_draw_leave_out_clauses(draw, OCT_TEXT_NORMAL, phrase.text, area.w - 2 * margin);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + margin, plot.r.y + plot.r.h, phrase.text,
+                  oct_draw_tone(phrase.tone));
 }
 
 /* ---- the spectrum ---- */
@@ -335,11 +393,10 @@ void oct_draw_timeline(struct oct_draw *draw, const struct oct_view_model *model
     words.w =
         draw->layout.margin + oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + draw->layout.margin, y,
                                             phrase.text, oct_draw_tone(phrase.tone));
-    struct plot snr = {{area.x + words.w + draw->layout.margin, area.y + 1,
-                        area.w - words.w - draw->layout.margin, area.h - 2},
-                       0,
-                       fmax(10, q->level_db * 1.4)};
-    struct plot sharpness = {snr.r, 0, fmax(2, q->sharpness * 2)};
+    struct plot snr = {.r = {area.x + words.w + draw->layout.margin, area.y + 1,
+                             area.w - words.w - draw->layout.margin, area.h - 2},
+                       .hi = fmax(10, q->level_db * 1.4)};
+    struct plot sharpness = {.r = snr.r, .hi = fmax(2, q->sharpness * 2)};
     if (snr.r.w > 8 * draw->layout.text_px)
         draw_moments(draw, model, &snr, &sharpness);
 }

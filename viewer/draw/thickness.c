@@ -7,10 +7,8 @@
 #define PI 3.14159265358979323846
 #define N_ARC 96u /* corners of a circle */
 #define RGB_GRID 0x101010u
-#define N_CIRCLES 3u
-static const double radii_um[N_CIRCLES] = {500, 1500, 3000}; /* as oct_etdrs_sector_at */
 
-/* The grid's middle in the window, and its scales: px a micrometre. */
+/* The grid's middle in the window, and its scales: px a millimetre. */
 struct grid {
     double x, y, per_x, per_y;
     bool nasal_is_right;
@@ -22,25 +20,26 @@ static struct grid grid_of(const struct oct_view_playback *p, struct oct_view_re
     return (struct grid){
         .x = r.x + (p->thickness.fovea_column + 0.5) * r.w / e->n_columns,
         .y = r.y + (p->thickness.fovea_row + 0.5) * r.h / e->n_rows,
-        .per_x = r.w / (p->file.lateral_um * p->file.n_lines),
-        .per_y = r.h / (p->file.slow_um * p->file.n_bscans),
+        .per_x = 1000 * r.w / (p->file.lateral_um * p->file.n_lines),
+        .per_y = 1000 * r.h / (p->file.slow_um * p->file.n_bscans),
         .nasal_is_right = strcmp(p->file.eye, "OS") != 0,
     };
 }
 
 static void draw_lines(struct oct_draw *draw, const struct grid *g)
 {
-    for (unsigned k = 0; k < N_CIRCLES; k++)
+    const double *radii = oct_etdrs_radii_mm;
+    for (unsigned k = 0; k < OCT_ETDRS_N_CIRCLES; k++)
         for (unsigned i = 0; i < N_ARC; i++) {
             const double a = 2 * PI * i / N_ARC, b = 2 * PI * (i + 1) / N_ARC;
-            const double x = radii_um[k] * g->per_x, y = radii_um[k] * g->per_y;
+            const double x = radii[k] * g->per_x, y = radii[k] * g->per_y;
             oct_draw_line(draw, g->x + x * cos(a), g->y + y * sin(a), g->x + x * cos(b),
                           g->y + y * sin(b), RGB_GRID, 220);
         }
     for (unsigned k = 0; k < 4; k++) {
         const double a = PI / 4 + k * PI / 2, x = cos(a) * g->per_x, y = sin(a) * g->per_y;
-        oct_draw_line(draw, g->x + radii_um[0] * x, g->y + radii_um[0] * y, g->x + radii_um[2] * x,
-                      g->y + radii_um[2] * y, RGB_GRID, 220);
+        oct_draw_line(draw, g->x + radii[0] * x, g->y + radii[0] * y, g->x + radii[2] * x,
+                      g->y + radii[2] * y, RGB_GRID, 220);
     }
 }
 
@@ -49,11 +48,13 @@ static void draw_lines(struct oct_draw *draw, const struct grid *g)
 static void write_means(struct oct_draw *draw, const struct grid *g, const struct oct_etdrs *etdrs,
                         struct oct_view_rect r)
 {
-    static const double middle_um[N_CIRCLES] = {0, 1000, 2250};
+    const double *radii = oct_etdrs_radii_mm;
+    const double middles[OCT_ETDRS_N_CIRCLES] = {0, (radii[0] + radii[1]) / 2,
+                                                 (radii[1] + radii[2]) / 2};
     /* Superior, nasal, inferior, temporal: towards nasal, and up. */
     static const int ways[4][2] = {{0, 1}, {1, 0}, {0, -1}, {-1, 0}};
     const int h = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-    if (1000 * fmin(g->per_x, g->per_y) < 1.2 * h)
+    if (2 * radii[0] * fmin(g->per_x, g->per_y) < 1.2 * h)
         return;
     for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++) {
         const unsigned ring = i == OCT_ETDRS_CENTRE ? 0 : i < OCT_ETDRS_OUTER_SUPERIOR ? 1 : 2;
@@ -65,8 +66,8 @@ static void write_means(struct oct_draw *draw, const struct grid *g, const struc
         snprintf(text, sizeof(text), etdrs->covered[i] >= 0.5 ? "%.0f" : "(%.0f)",
                  etdrs->mean_um[i]);
         const int w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
-        const int x = (int)(g->x + side * middle_um[ring] * g->per_x) - w / 2;
-        const int y = (int)(g->y - ways[way][1] * middle_um[ring] * g->per_y) - h / 2;
+        const int x = (int)(g->x + side * middles[ring] * g->per_x) - w / 2;
+        const int y = (int)(g->y - ways[way][1] * middles[ring] * g->per_y) - h / 2;
         if (x >= r.x && y >= r.y && x + w <= r.x + r.w && y + h <= r.y + r.h)
             oct_draw_label(draw, x, y, text, RGB_PLAIN);
     }
@@ -117,6 +118,7 @@ enum oct_err oct_draw_thickness(struct oct_draw *draw, const struct oct_view_mod
     SDL_RenderCopy(draw->renderer, draw->angiogram.sheet.texture, NULL,
                    &(SDL_Rect){r.x, r.y, r.w, r.h});
     draw->layout.thickness_at = r;
+    oct_draw_above_cross(draw, model, r);
     oct_draw_clip(draw, &r);
     if (p->thickness.has_fovea && !is_change) {
         const struct grid grid = grid_of(p, r);
@@ -124,8 +126,9 @@ enum oct_err oct_draw_thickness(struct oct_draw *draw, const struct oct_view_mod
         write_means(draw, &grid, &p->thickness.etdrs[map], r);
     }
     oct_draw_clip(draw, NULL);
-    oct_draw_above_cross(draw, model, r);
     draw_scale(draw, e, &colours, r);
+    oct_draw_fibres(draw, model, r);
+    oct_draw_leave_out_clauses(draw, OCT_TEXT_NORMAL, phrase.text, r.w - 2 * draw->layout.margin);
     oct_draw_text_fit(draw, OCT_TEXT_NORMAL, phrase.text, sizeof(phrase.text),
                       r.w - 2 * draw->layout.margin, OCT_DRAW_CUT_END);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));

@@ -84,7 +84,7 @@ void oct_draw_worklist(struct oct_draw *draw, const struct oct_view_model *model
 {
     const struct oct_view_worklist *w = &model->worklist;
     struct oct_view_rect r = draw->layout.list;
-    if (r.w == 0)
+    if (r.w == 0 || !oct_view_worklist_is_shown(model))
         return;
     oct_draw_fill(draw, r, RGB_GROUND, 240);
     oct_draw_frame_of(draw, r, RGB_DIM);

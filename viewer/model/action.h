@@ -33,6 +33,7 @@ enum oct_view_action {
     OCT_ACTION_LAYERS,      /* ILM and RPE, or not */
     OCT_ACTION_SHARPEN,     /* the dispersion: before and after, or live again */
     OCT_ACTION_ROLLOFF,     /* a mirror's width and roll-off, or not */
+    OCT_ACTION_MORE,        /* cells, then a mirror, begun and ended in octd; then neither */
     OCT_ACTION_OLDER,
     OCT_ACTION_NEWER,
     OCT_ACTION_AUTO_CONTRAST,

@@ -51,6 +51,7 @@ static const struct row {
     {PLACE_BACK, OCT_ACTION_OLDER, "Back", NULL, IN(FROZEN) | IN(PLAYBACK), BOTH},
     {PLACE_BACK, OCT_ACTION_GUIDE, "Guide", NULL, IN(LIVE), BOTH},
     {PLACE_FORWARD, OCT_ACTION_NEWER, "Forward", NULL, IN(FROZEN) | IN(PLAYBACK), BOTH},
+    {PLACE_FORWARD, OCT_ACTION_MORE, "More", NULL, IN(LIVE), LAB},
     {PLACE_AVERAGE, OCT_ACTION_AVERAGE, "Average", NULL, IN(LIVE) | IN(RECORDING), BOTH},
     {PLACE_AVERAGE, OCT_ACTION_KEEP, "Keep", NULL, IN(PLAYBACK), BOTH},
     {PLACE_FLOW, OCT_ACTION_FLOW, "Flow", NULL, IN(LIVE) | IN(RECORDING), BOTH},
@@ -103,6 +104,8 @@ static bool is_on(const struct oct_view_model *model, enum oct_view_action actio
         return model->exams.is_open || model->playback.follow.is_on;
     case OCT_ACTION_LAYERS:
         return model->settings.layers && (model->playback.active || oct_view_layers_are_on(model));
+    case OCT_ACTION_MORE:
+        return oct_view_overlay_more(model);
     case OCT_ACTION_GUIDE:
         return model->settings.guide;
     case OCT_ACTION_KEEP:
@@ -129,6 +132,9 @@ static bool is_of_use(const struct oct_view_model *model, enum oct_view_action a
     switch (action) {
     case OCT_ACTION_RECORD: /* in playback, to stop what goes on */
         return !model->playback.active || (model->daemon.reachable && model->daemon.record.active);
+    case OCT_ACTION_MORE:
+        return oct_view_daemon_analysis(&model->daemon, oct_view_overlay_cells.topic) ||
+               oct_view_daemon_analysis(&model->daemon, oct_view_overlay_rolloff.topic);
     case OCT_ACTION_SAVE_LAST:
         return model->daemon.last.bscans_most > 0 && model->daemon.last.length_s >= 0.5;
     case OCT_ACTION_REPORT:
@@ -161,6 +167,10 @@ static void words_of(struct oct_view_button *b, const struct oct_view_model *mod
         double n = d->average_bscans > 1 ? d->average_bscans : oct_view_average_wished(model);
         snprintf(b->label, sizeof(b->label), "Average %.0f", fmin(n, 999));
         snprintf(b->brief, sizeof(b->brief), "Avg %.0f", fmin(n, 999));
+    } else if (b->action == OCT_ACTION_MORE && oct_view_overlay_more(model)) {
+        const bool is_cells = oct_view_overlay_more(model) == &oct_view_overlay_cells;
+        snprintf(b->label, sizeof(b->label), "%s", is_cells ? "Cells" : "Roll-off");
+        snprintf(b->brief, sizeof(b->brief), "%s", is_cells ? "Cells" : "Roll-off");
     } else if (b->action == OCT_ACTION_FLOW && model->settings.velocity) {
         snprintf(b->label, sizeof(b->label), "Velocity");
         snprintf(b->brief, sizeof(b->brief), "Velocity");

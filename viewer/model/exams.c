@@ -204,9 +204,12 @@ void oct_view_exams_title(const struct oct_view_model *model, char *text, size_t
             exam->pseudonym[0] && (!before || strcmp(before->pseudonym, exam->pseudonym) != 0);
         before = exam;
     }
-    char reading[48] = "";
+    char reading[80] = "";
     if (e->n + e->n_others < e->n_files)
         snprintf(reading, sizeof(reading), "; %u of %u files read", e->n + e->n_others, e->n_files);
+    else if (e->n_left_out > 0)
+        snprintf(reading, sizeof(reading), "; the list ends at %u files, %u are not in it",
+                 e->n_files, e->n_left_out);
     if (e->search[0])
         snprintf(text, n_bytes, "%s_: %u exam%s of %u patient%s%s", e->search, e->rows.n,
                  e->rows.n == 1 ? "" : "s", n_patients, n_patients == 1 ? "" : "s", reading);

@@ -36,9 +36,10 @@ struct oct_view_exams {
     unsigned n, room, n_files;  /* n_files: names in the folder; n of them were read, or were no
                                    recording: */
     unsigned n_others;
-    char search[128]; /* in pseudonyms, dates and names, in any case */
-    unsigned *found;  /* [rows.n] places in `all`; owned */
-    uint64_t serial;  /* changes with what is shown */
+    unsigned n_left_out; /* names beyond OCT_VIEW_MOST_EXAMS, of which none was read */
+    char search[128];    /* in pseudonyms, dates and names, in any case */
+    unsigned *found;     /* [rows.n] places in `all`; owned */
+    uint64_t serial;     /* changes with what is shown */
     struct oct_view_list rows;
 };
 
@@ -68,7 +69,7 @@ void oct_view_exams_choose(struct oct_view_model *model, unsigned i);
 bool oct_view_exams_is_alike(const struct oct_view_model *model, unsigned i);
 void oct_view_exams_compare(struct oct_view_model *model, unsigned i);
 
-/* "12 exams of 5 patients in FOLDER", or how far it was read, or what is searched. */
+/* "12 exams of 5 patients", how far it was read, what is searched, and that the folder has more. */
 void oct_view_exams_title(const struct oct_view_model *model, char *text, size_t n_bytes);
 
 #endif

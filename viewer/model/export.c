@@ -45,7 +45,7 @@ void oct_view_export_begin(struct oct_view_model *model)
         snprintf(e->written, sizeof(e->written), "%.*s.dcm", (int)n, file->path);
         snprintf(e->why, sizeof(e->why), "%s",
                  file->eye[0] ? "" : "an exam is of an eye: say which one it is, OD or OS");
-        e->uid[0] = '\0';
+        e->n = 0;
         e->is_noted = false;
     }
 }
@@ -93,19 +93,53 @@ void oct_view_report_page_take(struct oct_view_model *model, const char *json, c
 
 /* ---- what octctl says ---- */
 
-/* Takes what is said of an instance: archive send says the same as archive status. */
-static void take_instance(struct oct_view_model *model, const cJSON *instance)
+static const char *text_of(const cJSON *instance, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(instance, key));
+    return text ? text : "";
+}
+
+/* Takes what is said of the exam's instances, in the words of archive exam and archive status. One
+ * is "sent" or "stored" once it has arrived; the exam has arrived once all have. False: one of them
+ * is not in the queue. */
+static bool take_instances(struct oct_view_model *model, const cJSON *list)
 {
     struct oct_view_export *e = &model->exported;
-    const char *state = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(instance, "state"));
-    const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(instance, "reason"));
-    const bool waits = !state || strcmp(state, "waiting") == 0;
-    snprintf(e->why, sizeof(e->why), "%s", waits && why ? why : "");
+    unsigned n_arrived = 0;
+    e->why[0] = '\0';
+    for (unsigned i = 0; i < e->n; i++) {
+        const cJSON *one = list ? list->child : NULL;
+        while (one && strcmp(text_of(one, "uid"), e->uid[i]) != 0)
+            one = one->next;
+        if (!one)
+            return false;
+        const char *state = text_of(one, "state");
+        const bool has_arrived = state[0] && strcmp(state, "waiting") != 0;
+        n_arrived += has_arrived;
+        if (!has_arrived && !e->why[0])
+            snprintf(e->why, sizeof(e->why), "%s", text_of(one, "reason"));
+    }
     oct_view_letters_clean(e->why);
-    e->state = waits ? OCT_EXPORT_WAITS : OCT_EXPORT_ARRIVED;
+    e->state = n_arrived < e->n ? OCT_EXPORT_WAITS : OCT_EXPORT_ARRIVED;
     e->look_ns = model->now_ns + LOOK_NS;
-    if (!waits && !is_of_playback(model))
+    if (e->state == OCT_EXPORT_ARRIVED && !is_of_playback(model))
         oct_view_model_say(model, "archived, %s: %s says so", identity_words(e), e->archive);
+    return true;
+}
+
+/* False: the list names none, or one that is no instance. */
+static bool take_uids(struct oct_view_export *e, const cJSON *list)
+{
+    const cJSON *one;
+    e->n = 0;
+    cJSON_ArrayForEach(one, list)
+    {
+        const char *uid = text_of(one, "uid");
+        if (!uid[0] || strlen(uid) >= sizeof(e->uid[0]) || e->n == OCT_VIEW_EXAM_PARTS)
+            return false;
+        snprintf(e->uid[e->n++], sizeof(e->uid[0]), "%s", uid);
+    }
+    return e->n > 0;
 }
 
 void oct_view_export_take(struct oct_view_model *model, const char *json, size_t n_bytes,
@@ -113,15 +147,12 @@ void oct_view_export_take(struct oct_view_model *model, const char *json, size_t
 {
     struct oct_view_export *e = &model->exported;
     cJSON *list = json ? cJSON_ParseWithLength(json, n_bytes) : NULL;
-    const cJSON *one = cJSON_GetArrayItem(list, 0);
-    const char *uid = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "uid"));
-    if (json && one && !e->has_archive) {
+    if (json && cJSON_GetArraySize(list) > 0 && !e->has_archive) {
         e->state = OCT_EXPORT_WRITTEN;
-    } else if (json && uid && uid[0] && strlen(uid) < sizeof(e->uid)) {
-        snprintf(e->uid, sizeof(e->uid), "%s", uid);
-        e->n_waiting = 1;
+    } else if (json && take_uids(e, list)) {
+        e->n_waiting = e->n;
         e->nobody_sends = false;
-        take_instance(model, one);
+        take_instances(model, list);
         e->look_ns = model->now_ns; /* how many wait, and whether anybody sends */
     } else {
         e->state = OCT_EXPORT_FAILED;
@@ -136,7 +167,7 @@ void oct_view_export_take(struct oct_view_model *model, const char *json, size_t
 void oct_view_export_take_status(struct oct_view_model *model, const char *json, size_t n_bytes)
 {
     struct oct_view_export *e = &model->exported;
-    cJSON *all = json ? cJSON_ParseWithLength(json, n_bytes) : NULL, *one;
+    cJSON *all = json ? cJSON_ParseWithLength(json, n_bytes) : NULL;
     const double n = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(all, "waiting"));
     e->look_ns = model->now_ns + LOOK_NS;
     if (!all || e->state != OCT_EXPORT_WAITS) {
@@ -145,15 +176,7 @@ void oct_view_export_take_status(struct oct_view_model *model, const char *json,
     }
     e->n_waiting = n >= 0 ? (unsigned)fmin(n, 1e6) : 0;
     e->nobody_sends = !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(all, "running"));
-    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(all, "instances"))
-    {
-        const char *uid = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "uid"));
-        if (uid && strcmp(uid, e->uid) == 0)
-            break;
-    }
-    if (one) {
-        take_instance(model, one);
-    } else {
+    if (!take_instances(model, cJSON_GetObjectItemCaseSensitive(all, "instances"))) {
         e->state = OCT_EXPORT_FAILED;
         snprintf(e->why, sizeof(e->why), "it was taken out of the queue");
     }
@@ -170,7 +193,7 @@ bool oct_view_export_wants_status(const struct oct_view_model *model)
 static void waiting_text(const struct oct_view_export *e, struct oct_view_phrase *phrase)
 {
     char others[32] = "";
-    if (e->n_waiting > 1)
+    if (e->n_waiting > e->n)
         snprintf(others, sizeof(others), "; %u wait", e->n_waiting);
     oct_view_phrase_set(
         phrase, e->nobody_sends || e->why[0] ? OCT_TONE_WARN : OCT_TONE_PLAIN, "%s, %s%s%s",

@@ -1,4 +1,4 @@
-/* A recording in playback to the hospital's archive (octctl archive send), or as DICOM into a file
+/* A recording in playback to the hospital's archive (octctl archive exam), or as DICOM into a file
  * beside it where there is no archive (octctl export): what was asked for, and what became of it.
  * Pure; one thread. */
 #ifndef OCT_VIEWER_MODEL_EXPORT_H
@@ -21,6 +21,8 @@ enum oct_view_export_state {
     OCT_EXPORT_FAILED,  /* `why` */
 };
 
+#define OCT_VIEW_EXAM_PARTS 4u /* B-scans, two pictures from above, a report */
+
 /* Zeroed nothing was exported. Of several it is of the last one. */
 struct oct_view_export {
     bool has_archive, is_real; /* dicom.archive is set; dicom.identity is real: the owner says so */
@@ -28,11 +30,13 @@ struct oct_view_export {
     enum oct_view_export_state state;
     char path[OCT_VIEW_PATH_BYTES];    /* of the recording */
     char written[OCT_VIEW_PATH_BYTES]; /* the file beside it */
-    char uid[66], why[256];            /* of the instance; why it failed, or waits still */
-    unsigned n_waiting;                /* instances, of the queue */
-    bool nobody_sends;                 /* octctl archive run is not running */
-    uint64_t look_ns;                  /* then the queue is to be looked at */
-    bool is_noted;                     /* the user took note of the failure */
+    char uid[OCT_VIEW_EXAM_PARTS][66]; /* [n] instances */
+    unsigned n;
+    char why[256];      /* it failed, or one of them waits still */
+    unsigned n_waiting; /* instances, of the queue */
+    bool nobody_sends;  /* octctl archive run is not running */
+    uint64_t look_ns;   /* then the queue is to be looked at */
+    bool is_noted;      /* the user took note of the failure */
 };
 
 /* A page of a recording (octctl report). Zeroed none was asked for. */
@@ -55,7 +59,7 @@ void oct_view_export_begin(struct oct_view_model *model);
 /* Whether an export goes on: asked for and not made yet. */
 bool oct_view_export_runs(const struct oct_view_model *model);
 
-/* What octctl printed: of archive send or export; of archive status. json NULL: it failed, and
+/* What octctl printed: of archive exam or export; of archive status. json NULL: it failed, and
  * why. */
 void oct_view_export_take(struct oct_view_model *model, const char *json, size_t n_bytes,
                           const char *why);

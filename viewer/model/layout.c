@@ -185,6 +185,20 @@ static void place_beside(struct oct_view_layout *l, const struct oct_view_conten
     }
 }
 
+/* Below the thickness; beside it where that leaves no height for both. */
+static void place_fibres(struct oct_view_layout *l)
+{
+    const struct oct_view_rect all = l->angiogram;
+    const int gap = l->margin, profile = larger(7 * l->text_px, all.h / 4);
+    if (all.h > 2 * profile) {
+        l->angiogram.h -= profile + gap;
+        l->fibres = (struct oct_view_rect){all.x, all.y + l->angiogram.h + gap, all.w, profile};
+    } else if (all.w > 40 * l->text_px && all.h > 5 * l->text_px) {
+        l->angiogram = part_of(all, gap, 0, 2, false);
+        l->fibres = part_of(all, gap, 1, 2, false);
+    }
+}
+
 /* Takes its place from the en face picture, so that both are as large as can be, and alike; the
  * slabs stand below both. */
 static void place_angiogram(struct oct_view_layout *l, const struct oct_view_contents *c)
@@ -203,6 +217,8 @@ static void place_angiogram(struct oct_view_layout *l, const struct oct_view_con
     const bool down = seen_area(all.w, all.h / 2., q) > seen_area(all.w / 2., all.h, q);
     l->enface = part_of(all, l->margin, 0, 2, down);
     l->angiogram = part_of(all, l->margin, 1, 2, down);
+    if (c->has_fibres)
+        place_fibres(l);
 }
 
 static void place_panels(struct oct_view_layout *l, const struct oct_view_contents *c)

@@ -62,6 +62,7 @@ struct oct_view_contents {
     bool has_speeds;          /* a scale of velocities stands below the colour bar */
     bool has_angiogram;       /* or, in playback, the thickness: beside the en face picture, or
                                  below it */
+    bool has_fibres;          /* a profile stands below the thickness */
     int list_width;           /* of the day's patients, or exams; 0: they are not shown */
     unsigned list_rows;       /* that they would fill */
     bool has_slice; /* playback: a second cut through the volume, where there are panels */
@@ -85,6 +86,7 @@ struct oct_view_layout {
     struct oct_view_rect speeds;    /* below it; w 0: none */
     struct oct_view_rect enface, profile, spectrum;
     struct oct_view_rect angiogram; /* or thickness; w 0: none */
+    struct oct_view_rect fibres;    /* the profile below the thickness, or beside it; w 0: none */
     struct oct_view_rect slabs;     /* the buttons below it; w 0: none, or no room */
     struct oct_view_rect slice;     /* playback, in the place of the spectrum or by the en face */
     struct oct_view_rect divider;  /* what the mouse drags, between B-scan and en face; w 0: none */

@@ -278,6 +278,10 @@ double oct_view_layers_thickness(const struct oct_view_layers *layers, double li
 /* Whether there are layers of the shown picture. */
 bool oct_view_model_has_layers(const struct oct_view_model *model);
 
+/* How thick the nerve fibre layer of the shown picture is at an A-line, um, or depth pixels where
+ * their size is not known; NaN: it is not found. */
+double oct_view_model_fibres(const struct oct_view_model *model, uint32_t line);
+
 /* "ILM to RPE 285 um" of the layers that are drawn, and their share of the A-lines where some lack
  * them. */
 void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
@@ -342,6 +346,9 @@ uint32_t oct_view_velocity_rgb(double share);
 
 /* Whether octd computes what is to be drawn; whether there is some of the shown picture. */
 bool oct_view_flow_is_on(const struct oct_view_model *model);
+/* Which of cells and mirror octd computes and the window draws; NULL: neither. */
+const struct oct_view_overlay *oct_view_overlay_more(const struct oct_view_model *model);
+
 /* Whether octd searches for layers, as far as it said. */
 bool oct_view_layers_are_on(const struct oct_view_model *model);
 bool oct_view_model_has_flow(const struct oct_view_model *model);

@@ -404,7 +404,7 @@ void oct_view_thickness_text(const struct oct_view_model *model, struct oct_view
         oct_view_phrase_set(phrase, OCT_TONE_DIM, "%s: %.0f %% searched", names[map],
                             floor(100 * t->share));
     else if (is_change && isfinite(value))
-        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%+.0f %s since %s",
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%+.0f %s, since %s",
                             fabs(value) < 0.5 ? 0 : value, e->unit, p->follow.begun);
     else if (is_change)
         oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "change since %s", p->follow.begun);
@@ -412,6 +412,26 @@ void oct_view_thickness_text(const struct oct_view_model *model, struct oct_view
         oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s %.0f %s", names[map], value, e->unit);
     else
         oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s: not found", names[map]);
+}
+
+void oct_view_fibres_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    const struct oct_view_playback *p = &model->playback;
+    const char *unit = p->thickness.map[OCT_MAP_NERVE_FIBRES].unit;
+    const double here = oct_view_model_fibres(model, p->slice_line);
+    double sum = 0, n = 0;
+    char value[48] = "not found", mean[64] = "";
+    for (uint32_t j = 0; j < p->file.n_lines; j++) {
+        const double thick = oct_view_model_fibres(model, j);
+        sum += isfinite(thick) ? thick : 0;
+        n += isfinite(thick) ? 1 : 0;
+    }
+    if (isfinite(here))
+        snprintf(value, sizeof(value), "%.0f %s", here, unit);
+    if (n > 0)
+        snprintf(mean, sizeof(mean), "; %.0f %s in the mean", sum / n, unit);
+    oct_view_phrase_set(phrase, n > 0 ? OCT_TONE_PLAIN : OCT_TONE_DIM, "A-line %u: %s%s",
+                        p->slice_line + 1, value, mean);
 }
 
 const struct oct_view_enface *oct_view_playback_shown_map(const struct oct_view_model *model)

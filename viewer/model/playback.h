@@ -168,8 +168,11 @@ bool oct_view_playback_has_map(const struct oct_view_model *model);
 const struct oct_view_enface *oct_view_playback_shown_map(const struct oct_view_model *model);
 
 /* Of a map's value where B-scan and slice cross: "ILM to RPE 312 um", of a comparison
- * "+12 um since 2026-05-01"; or how far the search is. */
+ * "+12 um, since 2026-05-01"; or how far the search is. */
 void oct_view_thickness_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
+
+/* Of the nerve fibres of the shown B-scan: "A-line 151: 38 um; 41 um in the mean". */
+void oct_view_fibres_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* What stands in the slice's place while exams are compared. */
 void oct_view_follow_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);

@@ -83,6 +83,17 @@ bool oct_view_model_has_layers(const struct oct_view_model *model)
            oct_view_overlay_is_drawn(model, &model->layers.of);
 }
 
+double oct_view_model_fibres(const struct oct_view_model *model, uint32_t line)
+{
+    const double um = oct_view_model_scale(model).axial_um;
+    const struct oct_view_layers *l = &model->layers;
+    float thick = NAN;
+    if (oct_view_model_has_layers(model) && line < l->n_lines)
+        oct_thickness_map(&l->position[OCT_LAYER_ILM][line], &l->position[OCT_LAYER_RNFL_GCL][line],
+                          1, isfinite(um) ? um : 1, &thick);
+    return (double)thick;
+}
+
 void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
                                    char *text, size_t n_bytes)
 {

@@ -246,6 +246,61 @@ static void cycle_layers(struct oct_view_model *model)
     model->daemon.analysis[row - d->analysis].at_rest = ends;
 }
 
+/* Begins in octd what it does not compute, and draws it; ends it. */
+static void run(struct oct_view_model *model, const struct oct_view_overlay *o, bool on)
+{
+    const struct oct_view_analysis *row = oct_view_daemon_analysis(&model->daemon, o->topic);
+    char key[OCT_VIEW_LABEL_BYTES];
+    *oct_view_overlay_setting(model, o) = on;
+    if (row->at_rest != on)
+        return;
+    snprintf(key, sizeof(key), "%s.enabled", o->topic);
+    oct_view_model_wish(model, on ? OCT_WISH_ENABLE : OCT_WISH_DISABLE, key);
+    /* The next press counts from here, whatever the next status says. */
+    model->daemon.analysis[row - model->daemon.analysis].at_rest = !on;
+}
+
+const struct oct_view_overlay *oct_view_overlay_more(const struct oct_view_model *model)
+{
+    static const struct oct_view_overlay *const both[] = {&oct_view_overlay_cells,
+                                                          &oct_view_overlay_rolloff};
+    for (unsigned i = 0; i < 2; i++) {
+        const struct oct_view_analysis *row =
+            oct_view_daemon_analysis(&model->daemon, both[i]->topic);
+        const bool is_drawn = i ? model->settings.rolloff : model->settings.cells;
+        if (row && !row->at_rest && is_drawn)
+            return both[i];
+    }
+    return NULL;
+}
+
+/* One button begins cells, then a mirror in their place, then ends that, of what octd runs. */
+static void cycle_more(struct oct_view_model *model)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+    const struct oct_view_overlay *now = oct_view_overlay_more(model), *next = NULL;
+    const bool has_cells = oct_view_daemon_analysis(d, oct_view_overlay_cells.topic);
+    const bool has_mirror = oct_view_daemon_analysis(d, oct_view_overlay_rolloff.topic);
+    if (!d->reachable || d->record.active || (!has_cells && !has_mirror)) {
+        oct_view_model_say(model, d->record.active
+                                      ? "while it records octd begins nothing new"
+                                      : "octd follows no cells and measures no mirror");
+        return;
+    }
+    if (!now && has_cells)
+        next = &oct_view_overlay_cells;
+    else if (now != &oct_view_overlay_rolloff && has_mirror)
+        next = &oct_view_overlay_rolloff;
+    if (now)
+        run(model, now, false);
+    if (next)
+        run(model, next, true);
+    if (next == &oct_view_overlay_rolloff)
+        model->settings.arrangement = OCT_ARRANGEMENT_FOUR;   /* it stands in the profile */
+    model->lead = (struct oct_view_lead){.is_steady = false}; /* found anew */
+    oct_view_model_say(model, "%s", next ? next->drawn : now->not_drawn);
+}
+
 void oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action action)
 {
     const struct oct_view_daemon *d = &model->daemon;
@@ -257,6 +312,8 @@ void oct_view_overlay_apply(struct oct_view_model *model, enum oct_view_action a
         o = next_flow(model);
     if (action == OCT_ACTION_LAYERS)
         cycle_layers(model);
+    if (action == OCT_ACTION_MORE)
+        cycle_more(model);
     if (!o)
         return;
     const struct oct_view_analysis *row = oct_view_daemon_analysis(d, o->topic);

@@ -60,7 +60,7 @@ struct oct_play_box {
     struct oct_view_image layers;        /* of a B-scan, as octd's */
     struct oct_view_thickness thickness; /* of whose maps it fills rows */
     struct oct_view_exam *exams;         /* [n_exams] that were read since */
-    unsigned n_exams, n_exam_files, n_no_exams;
+    unsigned n_exams, n_exam_files, n_no_exams, n_exams_left_out;
     struct oct_view_follow follow; /* of which `before` is swapped */
     struct oct_view_read read;
 };
@@ -232,13 +232,17 @@ static void folder_of(const struct oct_play *p, char folder[OCT_VIEW_PATH_BYTES]
 static void list_names(struct oct_play *p)
 {
     char folder[OCT_VIEW_PATH_BYTES];
-    unsigned room = 0;
+    unsigned room = 0, n_left_out = 0;
     folder_of(p, folder);
     DIR *entries = opendir(folder[0] ? folder : ".");
     forget_names(p);
     for (const struct dirent *entry; entries && (entry = readdir(entries));) {
-        if (!is_hdf5(entry->d_name) || p->n_names == OCT_VIEW_MOST_EXAMS)
+        if (!is_hdf5(entry->d_name))
             continue;
+        if (p->n_names == OCT_VIEW_MOST_EXAMS) {
+            n_left_out++;
+            continue;
+        }
         if (p->n_names == room) {
             char **names = realloc(p->names, (2 * room + 64) * sizeof(char *));
             if (!names)
@@ -256,6 +260,7 @@ static void list_names(struct oct_play *p)
     p->box.exams = NULL;
     p->box.n_exams = p->box.n_no_exams = 0;
     p->box.n_exam_files = p->n_names;
+    p->box.n_exams_left_out = n_left_out;
     p->box.exams_came = true;
     pthread_mutex_unlock(&p->lock);
 }
@@ -1051,6 +1056,7 @@ static void copy_exams(struct oct_play_box *b, struct oct_view_exams *to)
 {
     to->n_files = b->n_exam_files;
     to->n_others = b->n_no_exams;
+    to->n_left_out = b->n_exams_left_out;
     oct_view_exams_add(to, b->exams, b->n_exams);
     free(b->exams);
     b->exams = NULL;

@@ -26,9 +26,10 @@ uint64_t oct_thickness_map(const float *upper, const float *lower, uint64_t n, d
 
 /* ---- the ETDRS grid ---- */
 
-#define CENTRE_MM 0.5 /* radii */
-#define INNER_MM 1.5
-#define OUTER_MM 3.0
+const double oct_etdrs_radii_mm[OCT_ETDRS_N_CIRCLES] = {0.5, 1.5, 3};
+#define CENTRE_MM oct_etdrs_radii_mm[0]
+#define INNER_MM oct_etdrs_radii_mm[1]
+#define OUTER_MM oct_etdrs_radii_mm[2]
 #define PART_UM 20.0   /* the area of an A-line is divided into parts of this size at most, */
 #define MOST_PARTS 32u /* and as many along an axis */
 

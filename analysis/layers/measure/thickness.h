@@ -27,6 +27,9 @@ enum oct_etdrs_sector {
 };
 extern const char *const oct_etdrs_names[OCT_ETDRS_N_SECTORS]; /* "centre", "inner superior", ... */
 
+#define OCT_ETDRS_N_CIRCLES 3u
+extern const double oct_etdrs_radii_mm[OCT_ETDRS_N_CIRCLES]; /* from the centre's on */
+
 struct oct_etdrs_setup {
     uint32_t n_bscans, n_lines;
     double bscan_um, line_um;       /* > 0 */
