@@ -394,7 +394,7 @@ FILL_IN = sed 's|@PREFIX@|$(PREFIX)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g; s|@VERSIO
 install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for that and /usr)
 	install -d $(INSTALLED)/bin $(INSTALLED)/lib/pkgconfig $(INSTALLED)/lib/systemd/system \
 	  $(INSTALLED)/include/octd $(INSTALLED)/share/man/man1 \
-	  $(INSTALLED)/share/doc/octd/examples/python $(PYTHON_FOLDER) $(DESTDIR)$(SYSCONFDIR)/octd/allowed \
+	  $(INSTALLED)/share/doc/octd/examples/python $(INSTALLED)/share/doc/octd/tasks $(PYTHON_FOLDER) $(DESTDIR)$(SYSCONFDIR)/octd/allowed \
 	  $(INSTALLED)/share/bash-completion/completions $(INSTALLED)/share/zsh/site-functions
 	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/octd/keys
 	install -m 755 $(PROGRAMS) $(BUILD)/push_lines $(INSTALLED)/bin
@@ -406,6 +406,7 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 docs/octgenicam.1 docs/octweb.1 $(INSTALLED)/share/man/man1
 	scripts/manuals $(BUILD)/octctl $(INSTALLED)/share/man/man1
 	install -m 644 README.md docs/*.md docs/*.png docs/dashboard.json $(INSTALLED)/share/doc/octd
+	install -m 644 docs/tasks/*.md $(INSTALLED)/share/doc/octd/tasks
 	install -m 644 scripts/push_lines.c $(INSTALLED)/share/doc/octd/examples
 	install -m 755 scripts/push_lines.py scripts/volume_png.py $(INSTALLED)/share/doc/octd/examples
 	[ -e $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini ] || \
