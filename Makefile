@@ -25,7 +25,7 @@ PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf fftw3 fftw3f hdf5 libc
 # The goals that need packages ask scripts/setup once, by the list of what they make. What a newcomer
 # types first, and CI, installs what is missing; building alone says what is missing and installs
 # nothing.
-NEED_SETUP := $(filter-out clean help fmt gpu-programs,$(or $(MAKECMDGOALS),all))
+NEED_SETUP := $(filter-out clean help fmt gpu-programs docs,$(or $(MAKECMDGOALS),all))
 INSTALLS   := $(filter setup demo check check-one check-window,$(NEED_SETUP))
 SETUP_LIST := $(if $(filter-out all demo install demo-programs,$(NEED_SETUP)),check,demo)
 ifneq ($(NEED_SETUP),)
@@ -375,6 +375,10 @@ demo: ## synthesise, stream, view, record two volumes; leaves demo/
 	$(Q)$(MAKE) $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc)) demo-programs
 	$(Q)BUILD=$(BUILD) scripts/demo
 
+docs: ## README and docs/ as one site that can be searched, in build/docs/site
+	$(Q)scripts/setup --quiet docs
+	$(Q)scripts/docs $(BUILD)/docs
+
 lint: ## rules of the rooms, clang-tidy, cppcheck, shellcheck, format
 	$(Q)SYSTEM_CFLAGS='$(SYSTEM_CFLAGS) $(ARAVIS_CFLAGS)' scripts/lint
 
@@ -426,5 +430,5 @@ clean: ## remove everything made
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
-.PHONY: all setup check check-one check-long check-window check-live faults asan tsan bench depth-table demo demo-programs lint fmt install clean help build-tests \
+.PHONY: all setup docs check check-one check-long check-window check-live faults asan tsan bench depth-table demo demo-programs lint fmt install clean help build-tests \
         build-fuzzers fuzz soak

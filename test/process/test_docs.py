@@ -126,6 +126,21 @@ def degraded():
 
 
 @case
+def site():
+    """make docs: every page is a page of the site, found by its words, and nothing is loaded from elsewhere"""
+    if not os.path.exists("/usr/bin/mkdocs"):
+        raise Skip("mkdocs is not installed")
+    out = folder("site")
+    subprocess.run([TOP + "/scripts/docs", out], check=True, stdout=subprocess.DEVNULL)
+    for page in PAGES:
+        name = os.path.relpath(page, TOP).replace("README", "index")[:-len("md")] + "html"
+        html = text_of(f"{out}/site/{name}")
+        assert not re.search(r"<(script|link|img)[^>]*(src|href)=.https?:", html), name
+    words = text_of(out + "/site/search/search_index.json")
+    assert "ETDRS" in words and "tasks/camera.html" in words
+
+
+@case
 def proof():
     """every command of docs/proof.md is there: targets of make, tests, scripts"""
     page = text_of(TOP + "/docs/proof.md")
