@@ -317,7 +317,7 @@ $(FAULTIO): test/preload/faultio.c Makefile
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu17 $(OPT) $(WARN) -Wno-pedantic -fPIC -shared -o $@ $< -ldl
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
 
 # --- testing --------------------------------------------------------------------------------
 
@@ -424,11 +424,15 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	for unit in octd.service octd-archive@.service octweb.service; do \
 	  $(FILL_IN) config/$$unit > $(INSTALLED)/lib/systemd/system/$$unit; done
 
+deb: all ## Debian packages of all programs, in build/deb
+	$(Q)scripts/setup --quiet deb
+	$(Q)CUDA=$(CUDA) scripts/deb $(BUILD) $(VERSION)
+
 clean: ## remove everything made
 	rm -rf build demo
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
-.PHONY: all setup docs check check-one check-long check-window check-live faults asan tsan bench depth-table demo demo-programs lint fmt install clean help build-tests \
+.PHONY: all setup docs deb check check-one check-long check-window check-live faults asan tsan bench depth-table demo demo-programs lint fmt install clean help build-tests \
         build-fuzzers fuzz soak

@@ -132,8 +132,8 @@ static void describe_for_imagej(char text[IMAGEJ_BYTES], const struct oct_export
                  is_time ? form->plane_s : form->um[0]);
 }
 
-/* A directory may have two ImageDescriptions, as Micro-Manager's files have: readers of OME-XML take
- * the first, ImageJ the one that begins with its name. libtiff writes a tag once, so the second is
+/* A directory may have two ImageDescriptions, as Micro-Manager's files have: readers of OME-XML
+ * take the first, ImageJ the one that begins with its name. libtiff writes a tag once, so the second is
  * written as Make, which comes next, and is renamed in the closed file. */
 static bool rename_make(const char *path)
 {
