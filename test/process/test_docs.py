@@ -117,12 +117,16 @@ def every_page_is_in_the_index():
 
 @case
 def degraded():
-    """docs/tasks/trouble.md has a row for every word of `degraded` that octd says, and no other"""
-    code = text_of(TOP + "/daemon/status.c").split("static void add_degraded(")[1].split("\n}")[0]
-    words = re.findall(r'cJSON_CreateString\("(\w+)"\)', code)
-    section = text_of(TOP + "/docs/tasks/trouble.md").split("## `degraded` holds")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \| .+ \| .+ \|$", section, re.M)
-    assert len(words) >= 8 and sorted(words) == sorted(rows), set(words) ^ set(rows)
+    """docs/tasks/trouble.md has every word of `degraded` and every reason of a loss, and no other"""
+    def within(path, start, end):
+        return text_of(TOP + path).split(start)[1].split(end)[0]
+
+    def rows(heading):
+        return re.findall(r"^\| `(\w+)` \| .+ \|$", within("/docs/tasks/trouble.md", heading, "\n## "), re.M)
+    words = re.findall(r'CreateString\("(\w+)"\)', within("/daemon/status.c", "void add_degraded(", "\n}"))
+    assert len(words) >= 8 and sorted(words) == sorted(rows("## `degraded` holds")), words
+    reasons = re.findall(r'= "(\w+)",', within("/pipeline/flow/loss.c", "oct_loss_names[", "};"))
+    assert sorted(reasons[1:]) == sorted(rows("## A recording lacks B-scans")), reasons
 
 
 @case
