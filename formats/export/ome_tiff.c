@@ -133,8 +133,8 @@ static void describe_for_imagej(char text[IMAGEJ_BYTES], const struct oct_export
 }
 
 /* A directory may have two ImageDescriptions, as Micro-Manager's files have: readers of OME-XML
- * take the first, ImageJ the one that begins with its name. libtiff writes a tag once, so the second is
- * written as Make, which comes next, and is renamed in the closed file. */
+ * take the first, ImageJ the one that begins with its name. libtiff writes a tag once, so the
+ * second is written as Make, which comes next, and is renamed in the closed file. */
 static bool rename_make(const char *path)
 {
     uint64_t at = 0, n = 0;
