@@ -77,11 +77,13 @@ def test_overview():
               for part in re.findall(r"^octctl [a-z]+ [a-z]+", octctl("help", name)[1], re.M)]
     calls += [(), ("--help",), ("help", "keys"), ("help", "conventions")]
     texts = {("octctl", *words): octctl(*words)[1] for words in calls}
-    texts.update({(name, "--help"): run(name, "--help").stdout for name in ("octd", "octview")})
+    for name in "octd", "octview", "octweb", "octgenicam":
+        if os.path.exists(os.path.join(BUILD, name)):
+            texts[name, "--help"] = run(name, "--help").stdout
     wide = [(*words, line) for words, text in texts.items() for line in text.split("\n")
             if len(line) > 100]
     check(len(texts) > 50 and all(texts.values()) and not wide, "no help is wider than 100 columns",
-          str(wide))
+          str(wide[:3]))
 
 
 def test_help_of_keys():
