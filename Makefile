@@ -25,7 +25,7 @@ PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf fftw3 fftw3f hdf5 libc
 # The goals that need packages ask scripts/setup once, by the list of what they make. What a newcomer
 # types first, and CI, installs what is missing; building alone says what is missing and installs
 # nothing.
-NEED_SETUP := $(filter-out clean help fmt gpu-programs,$(or $(MAKECMDGOALS),all))
+NEED_SETUP := $(filter-out clean help fmt gpu-programs docs,$(or $(MAKECMDGOALS),all))
 INSTALLS   := $(filter setup demo check check-one check-window,$(NEED_SETUP))
 SETUP_LIST := $(if $(filter-out all demo install demo-programs,$(NEED_SETUP)),check,demo)
 ifneq ($(NEED_SETUP),)
@@ -326,7 +326,7 @@ $(FAULTIO): test/preload/faultio.c Makefile
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu17 $(OPT) $(WARN) -Wno-pedantic -fPIC -shared -o $@ $< -ldl
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
 
 # --- testing --------------------------------------------------------------------------------
 
@@ -384,6 +384,10 @@ demo: ## synthesise, stream, view, record two volumes; leaves demo/
 	$(Q)$(MAKE) $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc)) demo-programs
 	$(Q)BUILD=$(BUILD) scripts/demo
 
+docs: ## README and docs/ as one site that can be searched, in build/docs/site
+	$(Q)scripts/setup --quiet docs
+	$(Q)scripts/docs $(BUILD)/docs
+
 lint: ## rules of the rooms, clang-tidy, cppcheck, shellcheck, format
 	$(Q)SYSTEM_CFLAGS='$(SYSTEM_CFLAGS) $(ARAVIS_CFLAGS)' scripts/lint
 
@@ -403,7 +407,7 @@ FILL_IN = sed 's|@PREFIX@|$(PREFIX)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g; s|@VERSIO
 install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for that and /usr)
 	install -d $(INSTALLED)/bin $(INSTALLED)/lib/pkgconfig $(INSTALLED)/lib/systemd/system \
 	  $(INSTALLED)/include/octd $(INSTALLED)/share/man/man1 \
-	  $(INSTALLED)/share/doc/octd/examples/python $(PYTHON_FOLDER) $(DESTDIR)$(SYSCONFDIR)/octd/allowed \
+	  $(INSTALLED)/share/doc/octd/examples/python $(INSTALLED)/share/doc/octd/tasks $(PYTHON_FOLDER) $(DESTDIR)$(SYSCONFDIR)/octd/allowed \
 	  $(INSTALLED)/share/bash-completion/completions $(INSTALLED)/share/zsh/site-functions
 	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/octd/keys
 	install -m 755 $(PROGRAMS) $(BUILD)/push_lines $(INSTALLED)/bin
@@ -413,7 +417,9 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	install -m 644 python/octd/*.py python/octd/py.typed $(PYTHON_FOLDER)
 	install -m 755 python/examples/*.py $(INSTALLED)/share/doc/octd/examples/python
 	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 docs/octgenicam.1 docs/octweb.1 $(INSTALLED)/share/man/man1
+	scripts/manuals $(BUILD)/octctl $(INSTALLED)/share/man/man1
 	install -m 644 README.md docs/*.md docs/*.png docs/dashboard.json $(INSTALLED)/share/doc/octd
+	install -m 644 docs/tasks/*.md $(INSTALLED)/share/doc/octd/tasks
 	install -m 644 scripts/push_lines.c $(INSTALLED)/share/doc/octd/examples
 	install -m 755 scripts/push_lines.py scripts/volume_png.py $(INSTALLED)/share/doc/octd/examples
 	[ -e $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini ] || \
@@ -427,11 +433,15 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	for unit in octd.service octd-archive@.service octweb.service; do \
 	  $(FILL_IN) config/$$unit > $(INSTALLED)/lib/systemd/system/$$unit; done
 
+deb: all ## Debian packages of all programs, in build/deb
+	$(Q)scripts/setup --quiet deb
+	$(Q)CUDA=$(CUDA) scripts/deb $(BUILD) $(VERSION)
+
 clean: ## remove everything made
 	rm -rf build demo
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
-.PHONY: all setup check check-one check-long check-window check-live faults asan tsan bench depth-table demo demo-programs lint fmt install clean help build-tests \
+.PHONY: all setup docs deb check check-one check-long check-window check-live faults asan tsan bench depth-table demo demo-programs lint fmt install clean help build-tests \
         build-fuzzers fuzz soak

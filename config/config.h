@@ -288,7 +288,7 @@ enum oct_err oct_state_folder(const char *name, char *path, struct oct_error *er
 enum oct_err oct_config_web_tokens(const struct oct_config *config, oct_config_string path,
                                    struct oct_error *err);
 
-/* Writes one line a key for --help. */
-void oct_config_write_help(FILE *out);
+/* Writes the keys of the section (NULL: of all): default, meaning, range. False: there is none. */
+bool oct_config_write_help(FILE *out, const char *section);
 
 #endif

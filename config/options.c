@@ -288,17 +288,38 @@ bool oct_option_read(const struct oct_option *table, void *values, int argc, cha
     return false;
 }
 
+void oct_write_wrapped(FILE *out, size_t at, const char *head, const char *text)
+{
+    size_t n_blanks = 1;
+    while (*text) {
+        const size_t n_word = strcspn(text, " \n");
+        if (at + n_blanks + n_word > 100) {
+            fprintf(out, "\n%s", head);
+            at = strlen(head);
+            n_blanks = 1;
+        }
+        fprintf(out, "%*s%.*s", (int)n_blanks, "", (int)n_word, text);
+        at += n_blanks + n_word;
+        text += n_word;
+        n_blanks = *text == '\n' ? 1 : strspn(text, " ");
+        if (*text == '\n') {
+            fprintf(out, "\n%s", head);
+            at = strlen(head);
+        }
+        text += n_blanks;
+    }
+    fputc('\n', out);
+}
+
 static void print_option(const struct oct_option *o, int column)
 {
-    const char *line = o->meaning, *end;
+    char head[64];
+    snprintf(head, sizeof(head), "%*s", column - 1, "");
     int width = printf("  %s%s%s%s%s", o->brief ? o->brief : "", o->brief ? ", " : "", o->name,
                        o->argument ? " " : "", o->argument ? o->argument : "");
-    while ((end = strchr(line, '\n'))) {
-        printf("%*s%.*s\n", width < column ? column - width : 1, "", (int)(end - line), line);
-        line = end + 1;
-        width = 0;
-    }
-    printf("%*s%s\n", width < column ? column - width : 1, "", line);
+    if (o->meaning[0] && width < column - 1)
+        width += printf("%*s", column - 1 - width, "");
+    oct_write_wrapped(stdout, (size_t)width, head, o->meaning);
 }
 
 void oct_options_print(const struct oct_option *options, int column)

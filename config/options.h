@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum oct_option_kind {
     OCT_OPTION_FLAG,     /* bool: takes no value */
@@ -86,6 +87,10 @@ bool oct_option_at(const struct oct_option *table, unsigned i, struct oct_option
 #define OCT_WORDS_NONE "@none"
 
 #define OCT_OPTION_ABOVE_0 2.3e-308 /* as `least`: the smallest number above */
+
+/* Ends a line that has `at` columns by the words of `text`, each after a blank, in lines of at most
+ * 100 columns; each further one begins with `head`, as does what follows a line end in the text. */
+void oct_write_wrapped(FILE *out, size_t at, const char *head, const char *text);
 
 /* Prints a line (or several) for each; the meanings begin in that column. */
 void oct_options_print(const struct oct_option *options, int column);

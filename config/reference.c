@@ -3,6 +3,7 @@
 
 #include "analysis/analyses.h"
 #include "config/keys.h"
+#include "config/options.h"
 
 #include <string.h>
 
@@ -20,25 +21,6 @@ static const char *when_text(enum oct_param_when when, const char *section)
     return "";
 }
 
-/* A comment of many words in lines of at most 100 columns. */
-static void write_wrapped(FILE *out, const char *text)
-{
-    size_t column = 1;
-    fputc(';', out);
-    while (*text) {
-        size_t n_word = strcspn(text, " ");
-        if (column + 1 + n_word > 100) {
-            fputs("\n;", out);
-            column = 1;
-        }
-        fprintf(out, " %.*s", (int)n_word, text);
-        column += 1 + n_word;
-        text += n_word;
-        text += strspn(text, " ");
-    }
-    fputc('\n', out);
-}
-
 void oct_key_write_reference(FILE *out, const struct oct_key *key)
 {
     char range[128], line[512];
@@ -48,7 +30,8 @@ void oct_key_write_reference(FILE *out, const struct oct_key *key)
     snprintf(line, sizeof(line), "%s; default %s; %s", range,
              param->standard[0] ? param->standard : "nothing",
              when_text(param->when, key->section));
-    write_wrapped(out, line);
+    fputc(';', out);
+    oct_write_wrapped(out, 1, ";", line);
     fprintf(out, ";%s =%s%s\n", key->name, param->standard[0] ? " " : "", param->standard);
 }
 
@@ -73,15 +56,22 @@ void oct_config_write_reference(FILE *out)
     }
 }
 
-void oct_config_write_help(FILE *out)
+bool oct_config_write_help(FILE *out, const char *section)
 {
     struct oct_key key;
+    bool is_any = false;
     for (size_t i = 0; oct_key_at(i, &key); i++) {
-        char setting[128], range[128];
+        char setting[128], range[128], text[512],
+            head[] = "                                        ";
+        if (section && strcmp(section, key.section) != 0)
+            continue;
         oct_param_format_range(key.param, range, sizeof(range));
         snprintf(setting, sizeof(setting), "%s.%s=%s", key.section, key.name, key.param->standard);
-        fprintf(out, "  %-38s %s (%s)\n", setting, key.param->meaning, range);
+        snprintf(text, sizeof(text), "%s (%s)", key.param->meaning, range);
+        oct_write_wrapped(out, (size_t)fprintf(out, "  %-38s", setting), head, text);
+        is_any = true;
     }
+    return is_any;
 }
 
 bool oct_config_key_at(size_t i, struct oct_config_key *key)

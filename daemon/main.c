@@ -48,7 +48,7 @@ static void print_help(void)
     oct_options_print(options, 27);
     printf("\nIt runs in the foreground until SIGTERM, SIGINT or `octctl shutdown`, then finishes\n"
            "what is in flight and closes files whole. Keys:\n\n");
-    oct_config_write_help(stdout);
+    oct_config_write_help(stdout, NULL);
 }
 
 static void print_version(void)

@@ -87,7 +87,7 @@ static const char zsh_script[] =
 
 /* What the first words may be: none yet, `help`, and a command that octctl does not have. */
 static const struct oct_command none = {.words = "@commands", .n_most = 1};
-static const struct oct_command help = {.name = "help", .words = "@commands", .n_most = 1};
+static const struct oct_command help = {.name = "help", .words = "@commands", .n_most = 2};
 static const struct oct_command unknown = {.name = "", .n_most = 1};
 
 struct line {
@@ -160,6 +160,8 @@ static const char *kind_of_plain(const struct line *line)
         return "@parts";
     if (c == &oct_command_set && line->n_plain == 1)
         return "@values";
+    if (c == &help && line->n_plain == 1 && strcmp(line->last, "keys") == 0)
+        return "@sections";
     if (c->n_most == 0 && !c->parts)
         return OCT_WORDS_NONE;
     /* Words of the first plain argument stand for the others, too, where there may be many. */
@@ -212,6 +214,15 @@ static void put_keys(const char *end, const char *named)
     }
 }
 
+static void put_sections(void)
+{
+    struct oct_config_key key;
+    const char *before = "";
+    for (size_t i = 0; oct_config_key_at(i, &key); before = key.section, i++)
+        if (strcmp(before, key.section) != 0)
+            put_word(key.section, "", "");
+}
+
 static bool is_path(const char *named)
 {
     struct oct_config_key key;
@@ -233,15 +244,19 @@ static void answer(const struct line *line, const char *kind, const char *key, c
     printf("%s %.*s\n", oct_option_word(kind, said, 3) < 0 ? "@words" : kind, (int)n_head, head);
     if (strcmp(kind, "@commands") == 0) {
         put_commands(oct_command_table.commands);
-        if (line->command == &help)
+        if (line->command == &help) {
             put_word("conventions", "", "what options mean in all commands");
-        else
+            put_word("keys", "", "the configuration's, with their defaults");
+        } else {
             put_word("help", "", "what octctl or a command takes");
+        }
     } else if (strcmp(kind, "@parts") == 0) {
         put_commands(line->command->parts);
     } else if (strcmp(kind, "@options") == 0) {
         put_options(line->command->options, NULL);
         put_options(line->globals, line->command);
+    } else if (strcmp(kind, "@sections") == 0) {
+        put_sections();
     } else if (strcmp(kind, OCT_WORDS_KEYS) == 0) {
         put_keys("", NULL);
     } else if (strcmp(kind, OCT_WORDS_SETTINGS) == 0) {

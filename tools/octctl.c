@@ -117,17 +117,69 @@ const struct oct_command *oct_command_find(const char *name)
     return NULL;
 }
 
+/* What octctl prints by itself: every command once, by what it is for. */
+static const char *const overview[][3] = {
+    {"run", "status, doctor", "how octd is; what the camera driver does wrong"},
+    {"", "start, stop, shutdown", "accept lines, accept no more, end octd"},
+    {"", "set, get", "a key of the running octd"},
+    {"", "web", "octd's picture in a browser"},
+    {"", "bench", "measure this machine"},
+    {"record", "record", "record volumes, or save the last seconds"},
+    {"", "background", "the spectrum without a sample, from the stream"},
+    {"", "snapshot", "a picture of the viewer's window"},
+    {"", "label", "eye, pseudonym and mark of recordings"},
+    {"files", "synth, replay", "a synthetic retina; a recording played as a camera would"},
+    {"", "recon, batch", "spectra to B-scans, here or on a Slurm cluster"},
+    {"", "info, check, pack", "what a file holds, whether it is whole; make it smaller"},
+    {"analyse", "surfaces", "layers of the retina, their thickness, slabs"},
+    {"", "flow, trace", "blood that moves; one layer against another, in nm"},
+    {"", "cells, cells-score", "cells found and followed; tracks judged by the truth"},
+    {"", "cones", "photoreceptors counted, their spacing"},
+    {"", "register", "frames put onto one another and averaged"},
+    {"", "register-volumes", "volumes of one eye put onto one another, in 3D"},
+    {"", "correlate", "pictures with themselves or others"},
+    {"", "analyse", "what octd's live analyses find, offline"},
+    {"calibrate", "calibrate", "k map and dispersion from a lab's own measurements"},
+    {"share", "export", "to Fiji, napari, MATLAB, Python, 3D Slicer, a PACS"},
+    {"", "report", "a recording on one page, PDF or DICOM"},
+    {"", "worklist, archive", "the hospital's patients of the day; its archive"},
+    {"", "identify", "who is behind a pseudonym"},
+    {"", "keygen, allow", "keys, for programs on other machines"},
+    {"help", "help, completion", "what a command takes; the same for bash and zsh"},
+    {"", "reference", "the configuration with all keys and defaults"},
+};
+
+static void print_overview(void)
+{
+    printf("usage: octctl [OPTIONS] COMMAND [ARGUMENTS]\n\n");
+    for (size_t i = 0; i < sizeof(overview) / sizeof(overview[0]); i++)
+        printf("%-11s%-24s%s\n", overview[i][0], overview[i][1], overview[i][2]);
+    printf("\noctctl help COMMAND: its options. octctl --help: those of all.\n"
+           "octctl help keys [SECTION]: the configuration. octctl help conventions: numbers, "
+           "depths.\n");
+}
+
+#define COMMAND_COLUMN 42
+static void print_command(const char *name, const char *usage, const char *help)
+{
+    char head[COMMAND_COLUMN];
+    snprintf(head, sizeof(head), "%*s", COMMAND_COLUMN - 1, "");
+    int width = printf("  %-16s %-22s", name, usage);
+    if (width > COMMAND_COLUMN - 1)
+        width = printf("\n%s", head) - 1;
+    oct_write_wrapped(stdout, (size_t)width, head, help);
+}
+
 static void print_help(void)
 {
     printf("usage: octctl [OPTIONS] COMMAND [ARGUMENTS]\n\ncommands:\n");
     for (size_t i = 0; i < N_COMMANDS; i++)
-        printf("  %-16s %-22s %s\n", commands[i]->name, commands[i]->usage, commands[i]->help);
-    printf("  %-16s %-22s %s\n", "help", "[COMMAND|conventions]",
-           "this text, that of a command, or what options mean in all");
+        print_command(commands[i]->name, commands[i]->usage, commands[i]->help);
+    print_command(
+        "help", "[COMMAND|conventions|keys [SECTION]]",
+        "this text, that of a command, what options mean in all, or the configuration's keys");
     printf("\noptions, before or after the command:\n");
     oct_options_print(global_options, HELP_COLUMN);
-    printf("\nkeys of the configuration:\n");
-    oct_config_write_help(stdout);
 }
 
 static const char conventions[] =
@@ -316,6 +368,41 @@ static const char *find_near(const char *word)
     return near;
 }
 
+static int complain_unknown(const char *word)
+{
+    struct oct_error err = {0};
+    const char *near = find_near(word);
+    oct_fail(&err, OCT_E_ARG, "unknown command '%s'; %s%s%ssee octctl --help", word,
+             near ? "did you mean " : "", near ? near : "", near ? "? " : "");
+    return complain(&err);
+}
+
+/* words: what help is asked of, up to NULL. */
+static int run_help(char **words)
+{
+    struct oct_error err = {0};
+    if (!words[0]) {
+        print_help();
+        return 0;
+    }
+    if (strcmp(words[0], "conventions") == 0) {
+        fputs(conventions, stdout);
+        return 0;
+    }
+    if (strcmp(words[0], "keys") == 0) {
+        if (oct_config_write_help(stdout, words[1]))
+            return 0;
+        oct_fail(&err, OCT_E_ARG, "there is no section '%s'; see octctl help keys", words[1]);
+        return complain(&err);
+    }
+    const struct oct_command *command = oct_command_find(words[0]);
+    if (!command)
+        return complain_unknown(words[0]);
+    const struct oct_command *part = oct_command_part(command, words[1]);
+    print_command_help(part ? part : command);
+    return 0;
+}
+
 static int run_octctl(struct oct_config *config, struct call *call, int argc, char **argv)
 {
     struct oct_error err = {0};
@@ -325,39 +412,23 @@ static int run_octctl(struct oct_config *config, struct call *call, int argc, ch
         oct_version_write(stdout, "octctl", "");
         return 0;
     }
-    if (call->n_rest == 0 && call->help) {
-        print_help();
-        return 0;
+    if (call->n_rest == 0 && call->help)
+        return run_help(call->rest);
+    if (argc < 2) { /* called wrongly all the same: a script's command may be empty */
+        print_overview();
+        return 2;
     }
     if (call->n_rest == 0) {
         oct_fail(&err, OCT_E_ARG, "no command given; see octctl --help");
         return complain(&err);
     }
     char **words = call->rest; /* `octctl help NAME` is `octctl NAME --help` */
-    if (strcmp(words[0], "help") == 0) {
-        call->help = true;
-        words++;
-    }
-    if (!words[0]) {
-        print_help();
-        return 0;
-    }
-    if (call->help && strcmp(words[0], "conventions") == 0) {
-        fputs(conventions, stdout);
-        return 0;
-    }
+    const bool is_help = strcmp(words[0], "help") == 0;
+    if (is_help || call->help)
+        return run_help(words + is_help);
     const struct oct_command *command = oct_command_find(words[0]);
-    if (!command) {
-        const char *near = find_near(words[0]);
-        oct_fail(&err, OCT_E_ARG, "unknown command '%s'; %s%s%ssee octctl --help", words[0],
-                 near ? "did you mean " : "", near ? near : "", near ? "? " : "");
-        return complain(&err);
-    }
-    if (call->help) {
-        const struct oct_command *part = oct_command_part(command, words[1]);
-        print_command_help(part ? part : command);
-        return 0;
-    }
+    if (!command)
+        return complain_unknown(words[0]);
     if (configure(config, call, &err) || check_keys(config, command, &err))
         return complain(&err);
     config->quiet = call->quiet;

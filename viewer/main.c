@@ -28,7 +28,7 @@ static void print_help(void)
         if (oct_view_key_help(i, keys, sizeof(keys)))
             printf("  %-24s %s\n", keys, oct_view_keys[i].meaning);
     puts("\nConfiguration keys:");
-    oct_config_write_help(stdout);
+    oct_config_write_help(stdout, NULL);
 }
 
 static void print_version(void)

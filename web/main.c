@@ -43,7 +43,7 @@ static void print_help(void)
     puts(
         "\nExit status: 0 done, 1 it failed while working, 2 it was called or configured wrongly.\n"
         "\nConfiguration keys:");
-    oct_config_write_help(stdout);
+    oct_config_write_help(stdout, NULL);
 }
 
 static enum oct_err read_options(struct given *given, struct oct_config *config, int argc,

@@ -69,7 +69,7 @@ def commands():
     """NAME (or "calibrate PART"): {option: its argument in --help}, less the global ones; the global ones
     of all; NAME: those that it reads."""
     text = ok("--help")[0]
-    common = options(text.split("\noptions", 1)[1].split("\nkeys of")[0])
+    common = options(text.split("\noptions", 1)[1])
     found, read = {}, {}
     for name in re.findall(r"^  ([a-z][a-z-]*) ", text.split("\noptions")[0], re.M):
         if name == "help":
@@ -86,7 +86,7 @@ def commands():
 def options(text):
     """{"--name": its argument, or None}"""
     return {name: argument for name, argument in re.findall(
-        r"^  (?:-[a-z], )?(--[a-z0-9-]*)(?: ([^ ]+))?(?:  | [A-Za-z]|$)", text, re.M)}
+        r"^  (?:-[a-z], )?(--[a-z0-9-]*)(?: ([^ \n]+))?(?:  | [A-Za-z]|$)", text, re.M)}
 
 
 FOUND, COMMON, READ = commands()
@@ -101,7 +101,7 @@ def commands_and_options():
         top, after_help, after_flag, *each = offered(shell, *lines)
         names = {name for name in FOUND if " " not in name} | {"help"}
         assert set(top) == set(after_flag) == names, set(top) ^ names
-        assert set(after_help) == names - {"help"} | {"conventions"}, after_help
+        assert set(after_help) == names - {"help"} | {"conventions", "keys"}, after_help
         for name, said in zip(FOUND, each):
             want = set(FOUND[name]) | READ[name.split()[0]]
             assert READ[name.split()[0]] <= set(COMMON), name
@@ -128,6 +128,7 @@ def beginnings():
         "octctl status ": [],
         "octctl completion ": ["bash", "zsh"],
         "octctl get pipeline.back": ["pipeline.backend"],
+        "octctl help keys ca": ["camera", "calibration"],
         "octctl set pipeline.backend ": "auto cpu cuda".split(),
         "octctl set pipeline.log ": ["yes", "no"],
         "octctl set scan.lines ": [],

@@ -128,6 +128,25 @@ def u8_and_label():
 
 
 @case
+def plain_imagej():
+    """ImageJ finds voxels in um and their depth in a second description, in files of any size"""
+    for name in "u8.ome.tif", "big.ome.tif", "f32.ome.tif", "series.ome.tif":
+        with tifffile.TiffFile(files(name)) as tiff:
+            said = {**tiff.imagej_metadata}
+            assert float(said.pop("ImageJ")[:4]) == 1.53
+            assert said == {"slices": DIMS[0], "unit": "um", "spacing": 25}, said
+            codes = [tag.code for tag in tiff.pages[0].tags]
+            assert codes.count(270) == 2 and codes == sorted(codes) and 271 not in codes
+            assert all(page.tags.get(270) is None for page in tiff.pages[1:])
+            checked(tiff)  # the first one is OME-XML
+    at = os.path.join(folder("films"), "film.ome.tif")
+    recording_of("OD", at + ".h5", seed=1)
+    ok("export", at + ".h5", at, "--frames", "1:2")
+    with tifffile.TiffFile(at) as tiff:
+        assert tiff.imagej_metadata["unit"] == "um" and tiff.imagej_metadata["slices"] == 1
+
+
+@case
 def floats():
     """floats are to the bit, NaN too, for tifffile and Pillow"""
     picture = samples("f32", DIMS).transpose(0, 2, 1)

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """README's first steps, typed as they stand there on a machine without any configuration, under
-Xvfb: wavelengths, octd, octview, a camera of 1024 samples. What is seen is judged by the screen."""
+Xvfb: a synthetic eye, octd, octview, the eye replayed. What is seen is judged by the screen."""
 import re, shlex, shutil
 import numpy as np
-from PIL import Image, ImageGrab
+from PIL import ImageGrab
 from octtest import *
 
 W, H = 1280, 720  # the window's size unless another is asked for, and here the screen's
@@ -14,8 +14,8 @@ def commands():
     """The lines of README's section that one types, without their remarks."""
     text = open(TOP + "/README.md").read()
     section = re.search(r"^## First steps\n(.*?)^## ", text, re.S | re.M).group(1)
-    return [line.split("   #")[0].strip() for line in section.splitlines()
-            if line.startswith("    ")]
+    return [line.split("   #")[0].strip()
+            for line in re.search(r"^```sh\n(.*?)^```", section, re.S | re.M).group(1).splitlines()]
 
 
 class Newcomer:
@@ -46,12 +46,9 @@ class Newcomer:
 
     def start(self, command):
         words = shlex.split(command)
-        assert words[0].startswith("build/"), command
-        words[0] = program(words[0][len("build/"):])
-        words = [w.replace(":5701", f":{self.ports['ingest']}") for w in words]
-        if os.path.basename(words[0]) in ("octd", "octview"):
-            for section, port in self.ports.items():
-                words += ["--set", f"{section}.endpoint=tcp://127.0.0.1:{port}"]
+        words[0] = program(words[0])
+        for section, port in self.ports.items():
+            words += ["--set", f"{section}.endpoint=tcp://127.0.0.1:{port}"]
         return self.keep(subprocess.Popen(words, env=self.env, cwd=HERE, stdin=subprocess.DEVNULL,
                                           stderr=open(HERE + "/log", "ab")))
 
@@ -72,10 +69,10 @@ def is_grey(pixels):
 @case
 def the_first_picture():
     """README's first commands give a picture that fills 40 % of the window and is no haze"""
-    wavelengths, octd, octview, camera = commands()[:4]
+    synth, octd, octview, camera = commands()
     newcomer = Newcomer()
     try:
-        subprocess.run(wavelengths, shell=True, cwd=HERE, check=True)
+        assert newcomer.start(synth).wait() == 0
         for command in (octd, octview, camera):
             newcomer.start(command)
 
@@ -85,13 +82,10 @@ def the_first_picture():
             return pixels, grey.mean(), pixels[..., 0][grey]
         # Letters are 1 %; a screen without a window is black all over.
         until(lambda: 0.02 < shown()[1] < 0.9, "a picture")
-        picture = os.environ.get("OCT_FIRST_PICTURE")  # docs/first-picture.png
-        time.sleep(8 if picture else 1)  # the limits settle; for the picture, the rates too
+        time.sleep(1)  # the limits settle
         pixels, share, levels = shown()
         seen(f"{100 * share:.1f} % of the window, median grey {np.median(levels):.0f}, "
              f"white {100 * (levels > 200).mean():.1f} %")
-        if picture:
-            Image.fromarray(pixels).save(picture)
         assert share >= 0.4, share
         assert np.median(levels) < 64, np.median(levels)
         assert 0.005 < (levels > 200).mean() < 0.2, (levels > 200).mean()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """make install: what lies where, by a user who may write nowhere else, and that it can be used."""
-import contextlib, os, shutil, subprocess, tempfile
+import contextlib, os, re, shutil, subprocess, tempfile
 from octtest import BUILD, SLOW, TOP, case, main
 
 DRIVER = """
@@ -103,10 +103,15 @@ def of_a_user():
                    "share/bash-completion/completions/octctl",
                    "share/bash-completion/completions/octview",
                    "share/zsh/site-functions/_octctl",
-                   "share/man/man1/octctl.1", "share/doc/octd/README.md",
+                   "share/man/man1/octctl.1", "share/man/man1/octctl-recon.1", "share/doc/octd/README.md",
                    "share/doc/octd/examples/push_lines.py"]
         assert not set(wanted) - set(there), (set(wanted) - set(there), there)
         assert os.stat(prefix + "/etc/octd/keys").st_mode & 0o777 == 0o700
+        pages = {name for name in there if name.startswith("share/man/man1/octctl-")}
+        said = subprocess.run([prefix + "/bin/octctl", "--help"], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout.split("\noptions")[0]
+        assert pages == {f"share/man/man1/octctl-{name}.1" for name in
+                         re.findall(r"^  ([a-z][a-z-]*) ", said, re.M) if name != "help"}, pages
         assert files_in(top + "/to") == ["octd/" + name for name in there]
         unit = open(prefix + "/lib/systemd/system/octd.service").read()
         assert f"ExecStart={prefix}/bin/octd --config {prefix}/etc/octd/octd.ini\n" in unit

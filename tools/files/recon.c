@@ -619,17 +619,19 @@ const struct oct_command oct_command_recon = {
 /* The analyses there are, and which keys are theirs (--set). */
 static void print_analyses(void)
 {
+    static const char head[] = "            ";
     puts("\nanalyses, and the keys that --set gives them:");
     for (unsigned i = 0; i < oct_n_analyses; i++) {
         const struct oct_analysis_ops *ops = oct_analyses[i];
         struct oct_config_key key;
-        printf("  %-10s %s\n", ops->name, ops->meaning);
+        oct_write_wrapped(stdout, (size_t)printf("  %-10s", ops->name), head, ops->meaning);
         for (size_t k = 0; oct_config_key_at(k, &key); k++) {
-            char name[128];
+            char name[128], text[512];
             snprintf(name, sizeof(name), "%s.%s", key.section, key.name);
+            snprintf(text, sizeof(text), "%s: %s", name, key.meaning);
             if (oct_config_analysis_has(ops->name, name) && strcmp(key.name, "enabled") != 0 &&
                 strcmp(key.name, "record") != 0)
-                printf("  %10s %s: %s\n", "", name, key.meaning);
+                oct_write_wrapped(stdout, (size_t)printf("%s", head), head, text);
         }
     }
 }
