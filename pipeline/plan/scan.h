@@ -19,8 +19,8 @@
  *
  * What is sent of a B-scan is its M lines in the order of time, then flyback_lines. The mirrors lag
  * by delay_lines: line i shows what a mirror without lag would have shown delay_lines earlier.
- * Whole lines of it move the B-scan within what is sent; the rest, half a line at most, and the uneven
- * speed of a resonant mirror (phase_deg: the sweep is that of a sinus between -phase and +phase; 0:
+ * Whole lines of it move the B-scan within what is sent; the rest, half a line at most, and the
+ * uneven speed of a resonant mirror (phase_deg: the sweep is that of a sinus between -phase and +phase; 0:
  * even) are undone in pictures of raster, raster-both and line, as weights of lines.
  *
  * No state; any thread. */
