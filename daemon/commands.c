@@ -4,6 +4,7 @@
 #include "daemon/describe.h"
 #include "daemon/request.h"
 #include "pipeline/flow/background.h"
+#include "pipeline/plan/waveform.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -371,6 +372,61 @@ static cJSON *reply_to_background(struct oct_daemon *daemon, const cJSON *reques
     return errand_begun(daemon);
 }
 
+/* ---- scan ---- */
+
+#define WAY_VALUES 1024u /* lines of a reply: it takes a few ms to write */
+
+/* V to six digits behind the point. */
+static double microvolts(double volts)
+{
+    return round(volts * 1e6) / 1e6;
+}
+
+/* Where the mirrors stand, line by line of a volume, for a driver that follows octd. */
+static void add_way(const struct oct_daemon *d, const struct oct_scan *scan, uint64_t first,
+                    cJSON *reply)
+{
+    const struct oct_mirrors mirrors = {.um_per_degree = d->config.scan.um_per_degree,
+                                        .volts_per_degree = d->config.scan.volts_per_degree};
+    const uint64_t n = (uint64_t)scan->n_bscans * oct_scan_sent_lines(scan);
+    cJSON *x = cJSON_AddArrayToObject(reply, "x_v"), *y = cJSON_AddArrayToObject(reply, "y_v");
+    cJSON *alines = cJSON_AddArrayToObject(reply, "aline");
+    for (uint64_t i = first; i < n && i < first + WAY_VALUES; i++) {
+        double um[2];
+        bool is_line;
+        oct_waveform_line(scan, i, um, &is_line);
+        cJSON_AddItemToArray(x, cJSON_CreateNumber(microvolts(oct_mirror_volts(&mirrors, um[0]))));
+        cJSON_AddItemToArray(y, cJSON_CreateNumber(microvolts(oct_mirror_volts(&mirrors, um[1]))));
+        cJSON_AddItemToArray(alines, cJSON_CreateNumber(is_line));
+    }
+}
+
+/* Of the running session; the configuration may have changed since it was built. */
+static cJSON *reply_to_scan(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+{
+    double first;
+    if (!daemon->session) {
+        oct_fail(err, OCT_E_STATE, "octd is not running: its scan is that of the next start");
+        return NULL;
+    }
+    if (!whole_number_of(request, "first", 1e15, 0, &first, err))
+        return NULL;
+    const struct oct_scan *scan = &oct_pipeline_plan(daemon->session->pipeline)->scan;
+    cJSON *reply = cJSON_CreateObject();
+    cJSON_AddBoolToObject(reply, "ok", true);
+    cJSON_AddStringToObject(reply, "pattern", oct_scan_pattern_names[scan->pattern]);
+    cJSON_AddNumberToObject(reply, "lines", scan->n_lines);
+    cJSON_AddNumberToObject(reply, "bscans", scan->n_bscans);
+    cJSON_AddNumberToObject(reply, "flyback_lines", scan->flyback_lines);
+    cJSON_AddNumberToObject(reply, "sent_lines",
+                            (double)scan->n_bscans * oct_scan_sent_lines(scan));
+    cJSON_AddNumberToObject(reply, "line_rate_hz",
+                            oct_line_rate_hz(&daemon->line_rate, &daemon->config));
+    cJSON_AddNumberToObject(reply, "first", first);
+    add_way(daemon, scan, (uint64_t)first, reply);
+    return reply;
+}
+
 static cJSON *reply_to_calibrate(struct oct_daemon *daemon, const cJSON *request,
                                  struct oct_error *err)
 {
@@ -401,6 +457,7 @@ static const struct {
     {"background", reply_to_background, false},
     {"shutdown", reply_to_shutdown, false},
     {"calibrate", reply_to_calibrate, false},
+    {"scan", reply_to_scan, false},
 };
 
 /* What an answered request still waits for. */

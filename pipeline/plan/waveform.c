@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Of one axis at a line: um, um a line, um a line^2. */
 struct state {
@@ -162,20 +161,20 @@ enum oct_err oct_waveform_flyback(const struct oct_scan *s, const struct oct_mir
                         mirrors->step_us, s->n_lines);
 }
 
-/* B-scan b and the turn after it. */
-static void fill_bscan(struct oct_waveform *w, const struct oct_scan *s, uint32_t b)
+void oct_waveform_line(const struct oct_scan *s, uint64_t line, double um[2], bool *is_line)
 {
     const uint32_t sent = oct_scan_sent_lines(s), lag = oct_scan_lag(s), n = s->n_lines;
-    const size_t first = (size_t)b * sent;
-    for (uint32_t i = 0; i < n; i++)
-        oct_scan_way(s, b, i, w->um[first + i]);
+    const uint32_t b = (uint32_t)(line / sent % s->n_bscans), i = (uint32_t)(line % sent);
+    *is_line = i >= lag && i < lag + n;
+    if (i < n) {
+        oct_scan_way(s, b, i, um);
+        return;
+    }
     for (int axis = 0; axis < 2; axis++) {
         const struct state from = state_at(s, b, n - 1, axis);
         const struct state to = state_at(s, (b + 1) % s->n_bscans, 0, axis);
-        for (uint32_t i = n; i < sent; i++)
-            w->um[first + i][axis] = turn_at(&from, &to, sent - n + 1, i - n + 1);
+        um[axis] = turn_at(&from, &to, sent - n + 1, i - n + 1);
     }
-    memset(w->is_line + first + lag, 1, n);
 }
 
 static void note_demand(struct oct_waveform *w, const struct limits *limits)
@@ -212,8 +211,11 @@ enum oct_err oct_waveform_init(struct oct_waveform *w, const struct oct_scan *s,
         oct_waveform_finish(w);
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the waveforms of a scan");
     }
-    for (uint32_t b = 0; b < s->n_bscans; b++)
-        fill_bscan(w, s, b);
+    for (size_t i = 0; i < w->n; i++) {
+        bool is_line;
+        oct_waveform_line(s, i, w->um[i], &is_line);
+        w->is_line[i] = is_line;
+    }
     w->useful = (double)s->n_lines / oct_scan_sent_lines(s);
     note_demand(w, &limits);
     return OCT_OK;

@@ -44,6 +44,10 @@ enum oct_err oct_waveform_init(struct oct_waveform *waveform, const struct oct_s
                                const struct oct_mirrors *mirrors, struct oct_error *err);
 void oct_waveform_finish(struct oct_waveform *waveform); /* of an empty one too */
 
+/* The same for one line of a volume that is sent, of a scan with any flyback, whether mirrors can
+ * follow it or not: where the mirrors stand, and whether it is an A-line as octd counts it. */
+void oct_waveform_line(const struct oct_scan *scan, uint64_t line, double um[2], bool *is_line);
+
 /* V of a mirror that moves the beam by um. */
 double oct_mirror_volts(const struct oct_mirrors *mirrors, double um);
 

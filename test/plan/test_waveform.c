@@ -88,7 +88,8 @@ TEST(what_mirrors_cannot_follow_is_refused_with_what_they_need)
     uint32_t least;
     must(oct_waveform_flyback(&scan, &mirrors, &least, &failure));
     scan.flyback_lines = least - 1;
-    must_fail(oct_waveform_init(&w, &scan, &mirrors, &failure), OCT_E_CONFIG, "scan.flyback_lines: ");
+    must_fail(oct_waveform_init(&w, &scan, &mirrors, &failure), OCT_E_CONFIG,
+              "scan.flyback_lines: ");
     scan = scan_of(OCT_SCAN_CIRCLE, 20);
     must_fail(oct_waveform_init(&w, &scan, &mirrors, &failure), OCT_E_CONFIG,
               "cannot follow the pattern circle");

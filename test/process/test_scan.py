@@ -152,6 +152,12 @@ def live():
         assert status["lines_received"] == M * V and status["lines_flyback"] == 48 * V, status
         assert status["lines_missing"] == 0 and status["lines_late"] == 0, status
         assert status["scan"]["pattern"] == "raster-both"
+        way = daemon.ask("scan", first=(M + 48) * 3 - 50)  # turned sweeps end on the left
+        assert way["pattern"] == "raster-both" and way["sent_lines"] == (M + 48) * V
+        assert way["aline"][:50] == [1] * 5 + [0] * 45, way["aline"][:50]
+        assert len(way["x_v"]) == len(way["y_v"]) == 1024  # the mirror goes on over its turning point
+        assert 0.375 < max(way["x_v"]) < 0.435 and -0.435 < min(way["x_v"]) < -0.375
+        assert daemon.ask("scan", first=(M + 48) * V)["x_v"] == []
         recorded = glob.glob(daemon.records + "/*.h5")
         with h5py.File(recorded[0]) as file:
             assert (file["spectra"][()] == spectra).all()
@@ -160,6 +166,29 @@ def live():
     ok("recon", recorded[0], again)
     with h5py.File(again) as file:
         assert (file["bscans"][()] == live).all()
+
+
+@case
+def waveforms():
+    """octctl scan: CSV, NPY and WAV say the same, within the mirrors' limits, 85 % and more of use"""
+    names = {kind: at("way." + kind) for kind in ("csv", "npy", "wav", "png")}
+    found = json.loads(ok("scan", "--fit", "--json",
+                          *settings(scan=dict(lines=512, bscans=512, width_um=3000, height_um=3000)),
+                          *[word for kind in names for word in ("--" + kind, names[kind])])[0])
+    assert found["useful_percent"] >= 85 and found["acceleration_percent"] <= 101, found
+    way = np.load(names["npy"])
+    assert way.shape == (512, 512 + found["flyback_lines"], 3)
+    flat = way.reshape(-1, 3)
+    rows = np.loadtxt(names["csv"], delimiter=",", skiprows=1)
+    assert np.allclose(rows[:, 1:], flat, atol=1e-6) and abs(rows[-1, 0] * 1e5 - len(flat) + 1) < 1e-3
+    sound = np.frombuffer(open(names["wav"], "rb").read()[44:], "<f4").reshape(-1, 2)
+    assert (sound == flat[:, :2]).all()
+    volts = 3000 / 600 * 0.5  # of the field
+    around = np.concatenate([flat[-1:, :2], flat[:, :2], flat[:1, :2]]).astype(float)
+    assert np.abs(np.diff(around, 2, axis=0)).max() * 1e10 <= 1.02 * 4 * volts / 3e-4 ** 2
+    assert np.allclose(way[0, :512, 0], (np.arange(512) + .5 - 256) / 512 * volts, atol=1e-6)
+    refused_by("scan", 2, "are needed", *settings(scan=dict(lines=512, bscans=512, width_um=3000,
+                                                            height_um=3000, flyback_lines=9)))
 
 
 @case
