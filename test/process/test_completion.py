@@ -120,7 +120,7 @@ def beginnings():
         "octctl synth OUT --motion=un": ["unsteady"],
         "octctl synth --motion none --pa": ["--paths"],
         "octctl synth --seed ": [],
-        "octctl calibrate ": "kmap dispersion report".split(),
+        "octctl calibrate ": "kmap dispersion report scan".split(),
         "octctl calibrate kmap --pos": ["--positions"],
         "octctl record ": "start stop last".split(),
         "octctl record last ": [],

@@ -1142,6 +1142,26 @@ static void hear(struct oct_view_model *model, enum oct_projection projection, d
     oct_view_model_hear(model, &d, &(struct oct_view_answer){0});
 }
 
+TEST(a_gridded_picture_grows_pixel_by_pixel)
+{
+    struct oct_view_model model = {.daemon.scan = {.pattern = OCT_SCAN_RADIAL, .n_bscans = 9}};
+    struct oct_view_enface enface = {0};
+    struct oct_view_image image = oct_scene_enface(4, 6);
+    oct_scene_enface_fill(&image, 2, 33);
+    oct_view_enface_set(&enface, &image);
+    oct_scene_enface_fill(&image, 2, 50);
+    ((float *)image.values)[2 * 6 + 4] = NAN;
+    enface.keeps_pixels = oct_view_model_enface_is_gridded(&model);
+    oct_view_enface_set(&enface, &image);
+    assert_true(oct_view_enface_row(&enface, 2)[0] == 50);
+    assert_true(!isnan(oct_view_enface_row(&enface, 2)[4])); /* it stays */
+    model.daemon.scan.pattern = OCT_SCAN_RASTER;
+    enface.keeps_pixels = oct_view_model_enface_is_gridded(&model);
+    oct_view_enface_set(&enface, &image);
+    assert_true(isnan(oct_view_enface_row(&enface, 2)[4]));
+    oct_view_enface_finish(&enface);
+}
+
 TEST(en_face_is_octds_picture_row_by_row)
 {
     struct oct_view_enface enface = {0};

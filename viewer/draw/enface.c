@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#define WAY_PIECES 96 /* of a B-scan that is no row, at most */
+
 /* ---- playback: words on the B-scan ---- */
 
 /* In the middle of the picture, in large letters: it is empty, and why. */
@@ -282,11 +284,35 @@ static void draw_newest(struct oct_draw *draw, struct oct_view_rect r,
     oct_draw_box(draw, r.x + r.w, (int)y - size / 2, size, size, RGB_GOOD);
 }
 
+/* The same in a gridded picture: the way of the B-scan, of which the middle is the picture's. */
+static void draw_newest_way(struct oct_draw *draw, struct oct_view_rect r,
+                            const struct oct_view_enface *e, const struct oct_scan *scan)
+{
+    const double per_x = r.w / (e->n_lines * e->spacing_um);
+    const double per_y = r.h / (e->n_bscans * e->spacing_um);
+    const uint32_t step = scan->n_lines / WAY_PIECES + 1;
+    double x = NAN, y = NAN;
+    if (scan->pattern == OCT_SCAN_FILE || e->newest_bscan >= scan->n_bscans)
+        return;
+    for (uint32_t j = 0; j < scan->n_lines; j += step) {
+        double um[2];
+        oct_scan_position(scan, e->newest_bscan, j, um);
+        const double to_x = r.x + r.w / 2.0 + (um[0] - scan->centre_um[0]) * per_x;
+        const double to_y = r.y + r.h / 2.0 + (um[1] - scan->centre_um[1]) * per_y;
+        if (isfinite(x) && isfinite(to_x))
+            oct_draw_line(draw, x, y, to_x, to_y, RGB_GOOD, 160);
+        x = to_x;
+        y = to_y;
+    }
+}
+
 static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
                      struct oct_view_rect r)
 {
-    double field_um =
-        oct_view_model_scale(model).lateral_um * oct_view_model_enface(model)->n_lines;
+    const struct oct_view_enface *e = oct_view_model_enface(model);
+    double field_um = e->n_lines * (oct_view_model_enface_is_gridded(model)
+                                        ? e->spacing_um
+                                        : oct_view_model_scale(model).lateral_um);
     double um = oct_view_scale_bar_um(field_um / 4);
     int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     int x = r.x + 2 * margin, y = r.y + r.h - 2 * margin;
@@ -335,6 +361,8 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
     draw->layout.enface_at = r;
     if (model->playback.active)
         oct_draw_above_cross(draw, model, r);
+    else if (oct_view_model_enface_is_gridded(model))
+        draw_newest_way(draw, r, e, &model->daemon.scan);
     else
         draw_newest(draw, r, e);
     draw_bar(draw, model, r);

@@ -115,6 +115,7 @@ struct oct_view_daemon {
     double lines_received, lines_missing; /* since octd's start, as those below; without
                                              those that the operator's stop and start cut off */
     double bscans_dropped, latency_p50_us;
+    struct oct_scan scan;                 /* its way; n_bscans 0: not known */
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
     double set_line_rate_hz;              /* as configured; 0: nobody did, or not known */
     double lines;                         /* of a B-scan; 0: not known */

@@ -236,6 +236,31 @@ static void read_errand(struct oct_view_daemon *d, const cJSON *reply)
         text(item(errand, "result"), "why", d->errand.why, sizeof(d->errand.why));
 }
 
+static uint32_t count_of(const cJSON *object, const char *name)
+{
+    const double n = number(object, name, 0);
+    return n >= 1 && n <= OCT_MAX_BSCANS ? (uint32_t)n : 0;
+}
+
+/* The way of the scan. */
+static void read_scan(struct oct_scan *s, const cJSON *scan, const cJSON *geometry)
+{
+    char pattern[16];
+    text(scan, "pattern", pattern, sizeof(pattern));
+    *s = (struct oct_scan){
+        .n_lines = count_of(geometry, "lines"),
+        .n_bscans = count_of(geometry, "bscans"),
+        .protocol = {.repeats = count_of(scan, "repeats")},
+        .width_um = number(scan, "width_um", 0),
+        .height_um = number(scan, "height_um", 0),
+        .centre_um = {number(scan, "centre_x_um", 0), number(scan, "centre_y_um", 0)},
+        .angle_deg = number(scan, "angle_deg", 0),
+    };
+    for (int i = 0; oct_scan_pattern_names[i]; i++)
+        if (strcmp(pattern, oct_scan_pattern_names[i]) == 0)
+            s->pattern = (enum oct_scan_pattern)i;
+}
+
 static void read_all(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *scan = item(reply, "scan"), *pixels = item(reply, "pixels");
@@ -270,6 +295,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .saturation = number(pixels, "saturation", 0),
         .disk_bytes_free = number(reply, "disk_bytes_free", NAN),
     };
+    read_scan(&d->scan, scan, item(reply, "geometry"));
     text(reply, "state", d->state, sizeof(d->state));
     text(reply, "last_error", d->last_error, sizeof(d->last_error));
     read_driver(d, reply);

@@ -120,6 +120,10 @@ void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image 
             stays |= came(kept, e->n_columns);
             continue;
         }
+        for (uint32_t c = 0; c < e->n_columns && e->keeps_pixels && !e->forget; c++) {
+            stays |= isnan(row[c]) && !isnan(kept[c]);
+            row[c] = isnan(row[c]) ? kept[c] : row[c];
+        }
         if (memcmp(kept, row, e->n_columns * sizeof(*row)) == 0)
             continue;
         memcpy(kept, row, e->n_columns * sizeof(*row));
@@ -129,6 +133,8 @@ void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image 
     e->serial += changed;
     uint64_t n_bscans = e->n_bscans;
     e->volume = h->volume;
+    e->newest_bscan = h->bscan;
+    e->spacing_um = h->spacing_um[1];
     if (n_bscans > 0)
         e->newest_row =
             (uint32_t)((h->bscan < n_bscans ? h->bscan : n_bscans - 1) * e->n_rows / n_bscans);

@@ -34,10 +34,14 @@ struct oct_view_enface {
     uint64_t *row_serial;       /* [n_rows] serial when the row last changed; owned */
     uint64_t serial;            /* of the newest change */
     uint32_t newest_row;        /* where the scan is, in that volume: */
-    uint64_t volume;            /* rows behind newest_row may be of the one before */
-    double lo, hi;              /* black and white; finite, lo < hi. octd's, and while rows of the
+    uint32_t newest_bscan;
+    double spacing_um; /* of a column, as octd says; NaN: unknown */
+    uint64_t volume;   /* rows behind newest_row may be of the one before */
+    double lo, hi;     /* black and white; finite, lo < hi. octd's, and while rows of the
                                    volume before stay, the same percentiles of what is kept */
     char unit[OCT_IMAGE_UNIT_BYTES]; /* of the values */
+    bool
+        keeps_pixels; /* of a gridded image, of which rows grow in pieces: pixels stay as rows do */
     bool forget; /* rows that the next image lacks do not stay: they are of another projection */
     uint64_t arrival_ns; /* of the newest image; 0: none came */
 };

@@ -401,11 +401,19 @@ double oct_view_model_proportion(const struct oct_view_model *model)
     return oct_view_proportion(h->n_lines, scale.lateral_um, h->depth, scale.axial_um);
 }
 
+bool oct_view_model_enface_is_gridded(const struct oct_view_model *model)
+{
+    return !model->playback.active && model->daemon.scan.n_bscans > 0 &&
+           !oct_scan_has_rows(&model->daemon.scan);
+}
+
 double oct_view_model_enface_proportion(const struct oct_view_model *model)
 {
     const struct oct_view_enface *e = oct_view_model_enface(model);
     double across_um = oct_view_model_scale(model).lateral_um;
     double slow_um = oct_view_model_slow_um(model);
+    if (e->n_rows > 0 && oct_view_model_enface_is_gridded(model))
+        return e->n_lines / (double)e->n_bscans;
     if (e->n_rows == 0 || !oct_view_proportion_known(across_um, slow_um))
         return NAN;
     return oct_view_proportion(e->n_lines, across_um, e->n_bscans, slow_um);

@@ -255,6 +255,9 @@ double oct_view_model_proportion(const struct oct_view_model *model);
 /* The tissue in the en face picture, width over height; NaN: it is not known. */
 double oct_view_model_enface_proportion(const struct oct_view_model *model);
 
+/* Whether octd grids its pictures from above: rows are no B-scans (analysis/enface/gridded.h). */
+bool oct_view_model_enface_is_gridded(const struct oct_view_model *model);
+
 /* Whether the spacings along lines and depth are known. */
 bool oct_view_model_knows_proportion(const struct oct_view_model *model);
 

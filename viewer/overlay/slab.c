@@ -23,14 +23,17 @@ static void take_enface(struct oct_view_model *model, struct oct_view_image *ima
     if (model->enface_follows_layers && slab_comes(model))
         return;
     follow_layers(model, false);
+    model->enface.keeps_pixels = oct_view_model_enface_is_gridded(model);
     oct_view_enface_set(&model->enface, image);
 }
 
 static void take_slab(struct oct_view_model *model, struct oct_view_image *image)
 {
     model->slab_came_ns = image->arrival_ns;
-    if (model->enface_follows_layers)
-        oct_view_enface_set(&model->enface, image);
+    if (!model->enface_follows_layers)
+        return;
+    model->enface.keeps_pixels = oct_view_model_enface_is_gridded(model);
+    oct_view_enface_set(&model->enface, image);
 }
 
 void oct_view_model_next_projection(struct oct_view_model *model)
