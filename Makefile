@@ -271,6 +271,9 @@ $(BUILD)/test/test_web_pace: $(WEB_ARCHIVE)
 # It looks at each text before it is drawn.
 $(BUILD)/test/test_viewer_contrast $(BUILD)/test/test_viewer_thickness: private LDFLAGS += -Wl,--wrap=oct_text_draw
 
+# Its device has the rig's patience.
+$(BUILD)/test/test_liboctd_cuda_host: private LDFLAGS += -Wl,--wrap=oct_config_engine_options
+
 # The table and the plot of docs/reconstruction.md, with the tests' oracle.
 $(BUILD)/test/depth_table: $(BUILD)/test/plan/depth_table.o $(TEST_ARCHIVE) $(call archive,octtools) $(LIB)
 	$(call say,LD,$@)
