@@ -37,7 +37,9 @@ def record_until(end):
                 if not 20 < valid.sum() < 0.9 * V:
                     continue
                 spectra = f["spectra"][:]
-                assert spectra.shape == (V, M, N) and not spectra[valid.nonzero()[0][-1] + 2:].any()
+                assert spectra.shape == (V, M, N)
+                if name.endswith(".h5"):  # what comes to the disk before it is synced is not valid
+                    assert not spectra[valid.nonzero()[0][-1] + 2:].any()
                 assert spectra[valid].any(axis=(1, 2)).all()
             assert run("octctl", "check", name)[0] == 0
             return name, size.st_blocks * 512 / size.st_size, valid.sum() / V
