@@ -327,8 +327,9 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
         .number = a->now.number + 1,
         .start_sequence = h->sequence,
         .last_sequence = h->sequence - 1,
-        /* Lines sent before octd joined a running camera are not missing. */
-        .next_bscan = from_start ? 0 : h->first_line / a->period,
+        /* Lines sent before octd joined a running camera are not missing, nor is a B-scan of which
+         * nothing but the flyback is still to come. */
+        .next_bscan = from_start ? 0 : count_alines(a, h->first_line) / a->geometry.n_lines,
         .next_line = from_start ? 0 : h->first_line,
         .heard_first = from_start || goes_on ? 0 : h->first_line,
         .heard_end = UINT64_MAX,

@@ -93,6 +93,23 @@ TEST(missing_are_lines_of_bscans_not_those_of_the_flyback)
     close_assembler(&r);
 }
 
+TEST(who_joins_in_a_flyback_misses_nothing)
+{
+    for (uint64_t first = LAG + M; first <= SENT + LAG; first++) {
+        struct assembler_rig r;
+        uint64_t slot;
+        open_scan(&r);
+        send_lines(&r, 7, first, 2 * SENT, 0);
+        assert_int_equal(oct_ring_read(r.reader, 0, &slot), OCT_OK);
+        const struct oct_raw_frame *frame = oct_raw_slot(r.ring, slot, &r.geometry);
+        assert_int_equal(frame->info.number, 1);
+        assert_int_equal(frame->info.lost_before, 0);
+        assert_int_equal(r.counts->lines_missing, 0);
+        oct_ring_release(r.reader);
+        close_assembler(&r);
+    }
+}
+
 TEST(of_a_turned_bscan_the_line_that_is_missing_is_the_one_at_its_place)
 {
     struct assembler_rig r;
