@@ -105,7 +105,8 @@ enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_
         return e;
     const struct oct_stage_ops *run = &ops->run;
     if (oct_gridded_is_wanted(&setup->plan->scan, &form))
-        e = oct_gridded_create(&analysis, &run, &setup->plan->scan, &form, err);
+        e = oct_gridded_create(&analysis, &run, &setup->plan->scan, setup->plan->geometry.n_bscans,
+                               &form, err);
     if (e)
         return e;
     const struct oct_stage_setup stage_setup = {

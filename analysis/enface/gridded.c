@@ -11,6 +11,7 @@
 #define WIDTH 0.6  /* of the Gaussian, of the farthest one's distance */
 #define MOST_WEIGHT 2.0
 #define REACH 2.0 /* pitches, of a file's A-lines */
+#define NO_ROW UINT32_MAX
 
 struct tap {
     uint32_t line; /* of all rows */
@@ -21,6 +22,12 @@ struct oct_grid {
     uint32_t n_rows, n_lines, height, width;
     double pitch_um, first_um[2]; /* of the middle of pixel (0, 0): x, y */
     struct tap *taps;             /* [H * W][N_TAPS]; weight 0: none */
+};
+
+/* Of a star: the row of each spoke, and how many spokes may be missing between two rows. */
+struct spokes {
+    uint32_t n, most_between;
+    uint32_t *row; /* [n], NO_ROW: none */
 };
 
 /* The A-lines, and in which cell of one pitch each lies. */
@@ -39,18 +46,26 @@ bool oct_gridded_is_wanted(const struct oct_scan *scan, const struct oct_image_f
 
 /* ---- where the A-lines lie ---- */
 
-/* The B-scan that stands in a row: of several the newest, of a place the first. */
-static uint32_t bscan_of_row(const struct oct_scan *scan, const struct oct_image_form *form,
-                             uint32_t row)
+static uint32_t at_least_1(uint32_t n)
 {
-    if (strcmp(form->axes[0], "place") == 0) {
-        const uint32_t repeats = scan->n_bscans / oct_scan_n_places(scan);
-        const uint32_t turn = scan->protocol.interleave ? scan->protocol.interleave : 1;
-        return row / turn * turn * repeats + row % turn;
-    }
-    const uint32_t step = oct_enface_row_step(scan->n_bscans, scan->n_lines);
-    const uint32_t end = (row + 1) * step;
-    return (end < scan->n_bscans ? end : scan->n_bscans) - 1;
+    return n ? n : 1;
+}
+
+/* Repeats of what a row stands for: a place or a B-scan. */
+static uint32_t repeats_of_row(const struct oct_scan *scan, const struct oct_image_form *form)
+{
+    return strcmp(form->axes[0], "place") == 0 ? at_least_1(scan->protocol.repeats) : 1;
+}
+
+/* The B-scan that stands in a row: of several the newest, of a place the first. */
+static uint32_t bscan_of_row(const struct oct_scan *scan, uint32_t n_bscans,
+                             const struct oct_image_form *form, uint32_t row)
+{
+    const uint32_t repeats = repeats_of_row(scan, form), n = n_bscans / repeats;
+    const uint32_t turn = repeats > 1 ? at_least_1(scan->protocol.interleave) : 1;
+    const uint32_t end = (row + 1) * oct_enface_row_step(n, scan->n_lines);
+    const uint32_t at = (end < n ? end : n) - 1;
+    return at / turn * turn * repeats + at % turn;
 }
 
 /* The box around all A-lines; false: nothing is known. */
@@ -140,15 +155,18 @@ static void look_in_cell(struct near *near, const struct cells *c, const struct 
     }
 }
 
-/* Rings of cells around the pixel, until no farther one can have a nearer line. */
+/* Rings of cells around the pixel, until no farther one can have a nearer line, or none was within
+ * reach. */
 static void find_near(struct near *near, const struct cells *c, const struct oct_grid *g, long y,
-                      long x, const double um[2])
+                      long x, const double um[2], double reach)
 {
     const long most = g->height > g->width ? g->height : g->width;
     *near = (struct near){0};
     for (long ring = 0; ring <= most; ring++) {
         const double least = ((double)ring - 0.5) * g->pitch_um;
         if (near->n == N_TAPS && ring > 0 && least * least > near->d2[N_TAPS - 1])
+            return;
+        if (near->n == 0 && least > reach)
             return;
         for (long i = -ring; i <= ring; i++) {
             look_in_cell(near, c, g, y - ring, x + i, um);
@@ -201,26 +219,63 @@ static void weigh(struct tap *taps, const struct near *near, const struct cells 
         taps[i].weight = (float)(g[i] / m[0]);
 }
 
-/* Between neighbouring spokes and A-lines. Spoke and spoke + n_rows are one, the other way
- * round. */
-static void weigh_star(const struct oct_grid *g, const struct oct_scan *scan, struct tap *taps,
-                       const double um[2])
+static bool find_spokes(struct spokes *spokes, const struct oct_scan *scan, uint32_t n_bscans,
+                        const struct oct_image_form *form)
+{
+    const uint32_t n = n_bscans / repeats_of_row(scan, form);
+    spokes->n = oct_scan_n_places(scan);
+    spokes->most_between = oct_enface_row_step(n, scan->n_lines);
+    spokes->row = malloc(spokes->n * sizeof(*spokes->row));
+    for (uint32_t i = 0; spokes->row && i < spokes->n; i++)
+        spokes->row[i] = NO_ROW;
+    for (uint32_t row = 0; spokes->row && row < form->dims[0]; row++)
+        spokes->row[oct_scan_place(scan, bscan_of_row(scan, n_bscans, form, row))] = row;
+    return spokes->row;
+}
+
+/* The nearest spoke with a row, from this one on, up or down; NO_ROW: it is too far. */
+static uint32_t find_spoke(const struct spokes *spokes, uint32_t from, bool up)
+{
+    const uint32_t n = 2 * spokes->n;
+    for (uint32_t i = 0; i < spokes->most_between && i < n; i++) {
+        const uint32_t spoke = up ? (from + i) % n : (from + n - i) % n;
+        if (spokes->row[spoke % spokes->n] != NO_ROW)
+            return spoke;
+    }
+    return NO_ROW;
+}
+
+/* Two A-lines of a spoke. */
+static void weigh_spoke(const struct oct_grid *g, const struct spokes *spokes, struct tap *taps,
+                        uint32_t spoke, double radius, double weight)
+{
+    const double along = spoke >= spokes->n ? -radius : radius;
+    const double column = fmin(fmax((g->n_lines - 1) / 2.0 + along, 0), g->n_lines - 1);
+    const double low = fmin(floor(column), g->n_lines > 1 ? g->n_lines - 2 : 0);
+    const uint32_t line = spokes->row[spoke % spokes->n] * g->n_lines + (uint32_t)low;
+    taps[0] = (struct tap){line, (float)((1 - (column - low)) * weight)};
+    taps[1] = (struct tap){line + (g->n_lines > 1), (float)((column - low) * weight)};
+}
+
+/* Between neighbouring spokes and A-lines. Spoke and spoke + n are one, the other way round. */
+static void weigh_star(const struct oct_grid *g, const struct oct_scan *scan,
+                       const struct spokes *spokes, struct tap *taps, const double um[2])
 {
     const double x = um[0] - scan->centre_um[0], y = um[1] - scan->centre_um[1];
-    const double turned = atan2(y, x) - scan->angle_deg * PI / 180;
-    const double step = PI / g->n_rows;
-    double spoke = turned / step - floor(turned / (2 * PI)) * 2 * g->n_rows;
-    const double first = floor(spoke), radius = hypot(x, y) * g->n_lines / scan->width_um;
-    for (unsigned i = 0; i < 4; i++) {
-        const uint32_t s = ((uint32_t)first + i / 2) % (2 * g->n_rows);
-        const double along = s >= g->n_rows ? -radius : radius;
-        const double column = fmin(fmax((g->n_lines - 1) / 2.0 + along, 0), g->n_lines - 1);
-        const double low = fmin(floor(column), g->n_lines > 1 ? g->n_lines - 2 : 0);
-        const double of_column = i % 2 ? column - low : 1 - (column - low);
-        const double of_spoke = i / 2 ? spoke - first : 1 - (spoke - first);
-        const uint32_t line = (uint32_t)low + (g->n_lines > 1 ? i % 2 : 0);
-        taps[i] = (struct tap){s % g->n_rows * g->n_lines + line, (float)(of_column * of_spoke)};
-    }
+    const double turned = atan2(y, x) - scan->angle_deg * PI / 180, n = 2.0 * spokes->n;
+    const double spoke = fmax(turned / (2 * PI) * n - floor(turned / (2 * PI)) * n, 0);
+    const uint32_t at = (uint32_t)spoke % (2 * spokes->n);
+    const uint32_t low = find_spoke(spokes, at, false);
+    const uint32_t high = find_spoke(spokes, (at + 1) % (2 * spokes->n), true);
+    if (low == NO_ROW && high == NO_ROW)
+        return;
+    const double radius = hypot(x, y) * g->n_lines / scan->width_um;
+    const double above = fmod(spoke - low + n, n), gap = fmod(high - (double)low + n, n);
+    const double of_high = low == NO_ROW ? 1 : high == NO_ROW ? 0 : gap > 0 ? above / gap : 0;
+    if (low != NO_ROW)
+        weigh_spoke(g, spokes, taps, low, radius, 1 - of_high);
+    if (high != NO_ROW)
+        weigh_spoke(g, spokes, taps + 2, high, radius, of_high);
 }
 
 static bool is_outside(const struct oct_grid *g, const struct oct_scan *scan, const double um[2])
@@ -230,8 +285,10 @@ static bool is_outside(const struct oct_grid *g, const struct oct_scan *scan, co
            r > (scan->width_um + g->pitch_um) / 2;
 }
 
-static void fill_taps(struct oct_grid *g, const struct oct_scan *scan, const struct cells *c)
+static void fill_taps(struct oct_grid *g, const struct oct_scan *scan, const struct spokes *spokes,
+                      const struct cells *c)
 {
+    const double reach = scan->pattern == OCT_SCAN_FILE ? REACH * g->pitch_um : INFINITY;
     for (uint32_t y = 0; y < g->height; y++)
         for (uint32_t x = 0; x < g->width; x++) {
             double um[2];
@@ -241,24 +298,24 @@ static void fill_taps(struct oct_grid *g, const struct oct_scan *scan, const str
             if (is_outside(g, scan, um))
                 continue;
             if (scan->pattern == OCT_SCAN_RADIAL) {
-                weigh_star(g, scan, taps, um);
+                weigh_star(g, scan, spokes, taps, um);
                 continue;
             }
-            find_near(&near, c, g, y, x, um);
-            if (near.n > 0 && (scan->pattern != OCT_SCAN_FILE ||
-                               near.d2[0] <= REACH * REACH * g->pitch_um * g->pitch_um))
+            find_near(&near, c, g, y, x, um, reach);
+            if (near.n > 0 && near.d2[0] <= reach * reach)
                 weigh(taps, &near, c, um);
         }
 }
 
 /* ---- the grid ---- */
 
-enum oct_err oct_grid_create(struct oct_grid **out, const struct oct_scan *scan,
+enum oct_err oct_grid_create(struct oct_grid **out, const struct oct_scan *scan, uint32_t n_bscans,
                              const struct oct_image_form *form, struct oct_error *err)
 {
     struct oct_grid *g = calloc(1, sizeof(*g));
     const size_t n = (size_t)form->dims[0] * form->dims[1];
     struct cells c = {.um = malloc(n * sizeof(*c.um))};
+    struct spokes spokes = {0};
     double low[2], high[2];
     enum oct_err e = OCT_E_NO_MEMORY;
     *out = NULL;
@@ -267,17 +324,20 @@ enum oct_err oct_grid_create(struct oct_grid **out, const struct oct_scan *scan,
     g->n_rows = form->dims[0];
     g->n_lines = form->dims[1];
     for (size_t i = 0; i < n; i++)
-        oct_scan_position(scan, bscan_of_row(scan, form, (uint32_t)(i / g->n_lines)),
+        oct_scan_position(scan, bscan_of_row(scan, n_bscans, form, (uint32_t)(i / g->n_lines)),
                           (uint32_t)(i % g->n_lines), c.um[i]);
     e = find_box((const double(*)[2])c.um, n, low, high) ? OCT_OK : OCT_E_CONFIG;
     if (e)
         goto end;
     lay_out(g, low, high);
     g->taps = calloc((size_t)g->height * g->width * N_TAPS, sizeof(*g->taps));
-    e = g->taps && fill_cells(&c, g, n) ? OCT_OK : OCT_E_NO_MEMORY;
+    e = g->taps && fill_cells(&c, g, n) && find_spokes(&spokes, scan, n_bscans, form)
+            ? OCT_OK
+            : OCT_E_NO_MEMORY;
     if (!e)
-        fill_taps(g, scan, &c);
+        fill_taps(g, scan, &spokes, &c);
 end:
+    free(spokes.row);
     free(c.um);
     free(c.next);
     free(c.first);
@@ -419,13 +479,13 @@ static const struct oct_stage_ops gridded_ops = {
 };
 
 enum oct_err oct_gridded_create(struct oct_analysis **analysis, const struct oct_stage_ops **ops,
-                                const struct oct_scan *scan, struct oct_image_form *form,
-                                struct oct_error *err)
+                                const struct oct_scan *scan, uint32_t n_bscans,
+                                struct oct_image_form *form, struct oct_error *err)
 {
     struct oct_analysis *a = calloc(1, sizeof(*a));
     float *values = malloc((size_t)form->dims[0] * form->dims[1] * sizeof(*values));
     struct oct_grid *grid = NULL;
-    enum oct_err e = a && values ? oct_grid_create(&grid, scan, form, err)
+    enum oct_err e = a && values ? oct_grid_create(&grid, scan, n_bscans, form, err)
                                  : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the grid");
     if (e) {
         (*ops)->destroy(*analysis);

@@ -6,7 +6,7 @@
  * an A-line: pitch = sqrt(area / A-lines); the pitch is the picture's resolution, beside that of
  * the scan where its lines lie farther apart. Row 0 has the smallest y.
  *   radial: between the two neighbouring spokes and their two neighbouring A-lines, bilinear in
- *     radius and angle, within the circle.
+ *     radius and angle, within the circle. Of rows at one spoke the last counts.
  *   else: moving least squares of the first order (Lancaster and Salkauskas 1981) over the twelve
  *     nearest A-lines, Gaussian of 0.6 of the farthest one's distance: a plane stays that plane.
  *     Of a spiral within its circle; of a file, pixels within two pitches of an A-line.
@@ -22,14 +22,15 @@
 bool oct_gridded_is_wanted(const struct oct_scan *scan, const struct oct_image_form *form);
 
 /* Wraps an analysis: *analysis, *ops and *form become those of one whose images are gridded. On an
- * error the analysis is destroyed: OCT_E_NO_MEMORY; OCT_E_CONFIG: no position is known. */
+ * error the analysis is destroyed: OCT_E_NO_MEMORY; OCT_E_CONFIG: no position is known. n_bscans:
+ * of the images' volume, which a recording may have cut otherwise than the scan. */
 enum oct_err oct_gridded_create(struct oct_analysis **analysis, const struct oct_stage_ops **ops,
-                                const struct oct_scan *scan, struct oct_image_form *form,
-                                struct oct_error *err);
+                                const struct oct_scan *scan, uint32_t n_bscans,
+                                struct oct_image_form *form, struct oct_error *err);
 
 /* The grid alone, for whoever has a whole volume. */
 struct oct_grid;
-enum oct_err oct_grid_create(struct oct_grid **grid, const struct oct_scan *scan,
+enum oct_err oct_grid_create(struct oct_grid **grid, const struct oct_scan *scan, uint32_t n_bscans,
                              const struct oct_image_form *form, struct oct_error *err);
 void oct_grid_destroy(struct oct_grid *grid);
 void oct_grid_size(const struct oct_grid *grid, uint32_t *height, uint32_t *width,

@@ -1,6 +1,7 @@
 /* Pictures from above of stars, spirals and other ways. */
 #include "analysis/enface/gridded.h"
 
+#include "pipeline/base/clock.h"
 #include "test/rig/pipeline_help.h"
 #include "test/rig/tap.h"
 
@@ -43,7 +44,7 @@ static double check_plane(const struct oct_scan *scan, double within, double mos
     struct oct_grid *grid;
     uint32_t height, width, n = 0;
     double pitch, um[2];
-    must(oct_grid_create(&grid, scan, &form, &failure));
+    must(oct_grid_create(&grid, scan, V, &form, &failure));
     oct_grid_size(grid, &height, &width, &pitch);
     float *out = malloc((size_t)height * width * sizeof(*out));
     assert_non_null(out);
@@ -87,6 +88,40 @@ TEST(a_plane_stays_the_plane_whatever_the_way)
     assert_true(check_plane(&scan, 0, 1) > 0.8);
 }
 
+/* Of a star with repeats: rows of B-scans, of which two lie at one spoke, are the same plane. */
+TEST(repeats_of_a_spoke_lie_on_it)
+{
+    struct oct_scan scan = {
+        .pattern = OCT_SCAN_RADIAL, .n_lines = M, .n_bscans = V, .width_um = 1000};
+    scan.protocol = (struct oct_scan_protocol){.repeats = 2, .interleave = 2};
+    assert_true(fabs(check_plane(&scan, 480, 0.2) - PI / 4) < 0.05);
+    scan.first_bscan = 13; /* from the middle of a volume on */
+    assert_true(fabs(check_plane(&scan, 480, 0.2) - PI / 4) < 0.05);
+}
+
+/* One A-line far from all others: pixels between them have none, and are not looked for long. */
+TEST(a_file_with_one_place_far_away_takes_no_longer)
+{
+    enum { MANY = 1024 };
+    struct oct_scan scan = {.pattern = OCT_SCAN_FILE, .n_lines = MANY, .n_bscans = MANY};
+    struct oct_image_form form = form_of();
+    double(*file)[2] = calloc((size_t)MANY * MANY, sizeof(*file));
+    struct oct_grid *grid;
+    assert_non_null(file);
+    for (uint32_t i = 0; i < MANY * MANY; i++) {
+        file[i][0] = i / MANY * 0.001;
+        file[i][1] = i % MANY * 0.001;
+    }
+    file[7][0] = file[7][1] = 1e6;
+    scan.file = (const double(*)[2])file;
+    form.dims[0] = form.dims[1] = MANY;
+    const uint64_t begun_ns = oct_clock_ns();
+    must(oct_grid_create(&grid, &scan, MANY, &form, &failure));
+    assert_true(oct_clock_ns() - begun_ns < UINT64_C(60000000000));
+    oct_grid_destroy(grid);
+    free(file);
+}
+
 TEST(what_has_not_come_is_no_value)
 {
     const struct oct_scan scan = {
@@ -96,7 +131,7 @@ TEST(what_has_not_come_is_no_value)
     struct oct_grid *grid;
     uint32_t height, width;
     double pitch, um[2];
-    must(oct_grid_create(&grid, &scan, &form, &failure));
+    must(oct_grid_create(&grid, &scan, V, &form, &failure));
     oct_grid_size(grid, &height, &width, &pitch);
     float *out = malloc((size_t)height * width * sizeof(*out));
     assert_non_null(out);
