@@ -186,11 +186,13 @@ static void note_failures(struct oct_daemon *d)
 
 static void tick_source(struct oct_daemon *d)
 {
-    const struct oct_geometry *g = &oct_pipeline_plan(d->session->pipeline)->geometry;
+    const struct oct_plan *plan = oct_pipeline_plan(d->session->pipeline);
+    const uint64_t volume_lines =
+        (uint64_t)oct_scan_sent_lines(&plan->scan) * plan->geometry.n_bscans;
     double quiet_s = d->config.ingest.idle_s > 0 ? d->config.ingest.idle_s : 1;
 
     oct_source_look(&d->source, oct_ingest_counts(d->session->ingest), (uint64_t)(quiet_s * 1e9),
-                    (uint64_t)g->n_lines * g->n_bscans, oct_clock_ns());
+                    volume_lines, oct_clock_ns());
     oct_driver_look(&d->driver, oct_ingest_driver(d->session->ingest), &d->config, oct_clock_ns());
     oct_line_rate_look(&d->line_rate, oct_ingest_driver(d->session->ingest), &d->config,
                        oct_clock_ns());
