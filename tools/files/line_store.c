@@ -66,6 +66,12 @@ static void fly_back(struct oct_line_store *s, uint64_t first)
     }
 }
 
+/* Whether the k-th B-scan that is sent, in each round anew, comes backwards. */
+static bool is_turned(const struct oct_line_store *s, uint64_t k)
+{
+    return s->scan.n_bscans && oct_scan_is_turned(&s->scan, (uint32_t)(k % s->scan.n_bscans));
+}
+
 static enum oct_err read_slot(struct oct_line_store *s, uint64_t k, struct oct_error *err)
 {
     const uint64_t first = k % s->n_slots * s->n_lines, aline = first + oct_scan_lag(&s->scan);
@@ -73,7 +79,7 @@ static enum oct_err read_slot(struct oct_line_store *s, uint64_t k, struct oct_e
                                   .line_valid = s->valid + aline};
     bool valid;
     const enum oct_err e = oct_recording_read(s->recording, k % s->total, &frame, &valid, err);
-    if (!e && oct_scan_is_turned(&s->scan, (uint32_t)(k % s->total)))
+    if (!e && is_turned(s, k))
         turn_lines(s, &frame);
     if (!e)
         fly_back(s, first);
@@ -177,7 +183,9 @@ enum oct_err oct_line_store_create(struct oct_line_store **store, struct oct_rec
     s->n_samples = oct_recording_n_samples(recording);
     s->loop = loop;
     uint64_t bscan_bytes = (uint64_t)s->n_lines * s->n_samples * sizeof(uint16_t);
-    s->whole = s->total <= whole_bytes / bscan_bytes && allocate(s, s->total);
+    /* In the next round all go the other way? */
+    const bool is_alike = s->total % 2 == 0 || !loop || is_turned(s, s->total) == is_turned(s, 0);
+    s->whole = is_alike && s->total <= whole_bytes / bscan_bytes && allocate(s, s->total);
     enum oct_err code =
         s->whole ? read_whole(s, err) : start_reader(s, window_lines, ahead_bytes, err);
     if (code)

@@ -404,7 +404,6 @@ static enum oct_err find_scan(struct oct_scan *scan, struct oct_recording *recor
     const enum oct_err e = oct_recording_config(&its, recording, err);
     *scan = oct_config_way(&its);
     scan->n_lines = oct_recording_n_lines(recording);
-    scan->n_bscans = (uint32_t)oct_recording_n_bscans(recording);
     if (scan->pattern != OCT_SCAN_RASTER_BOTH)
         scan->pattern = OCT_SCAN_RASTER;
     return e ? e : oct_scan_check(scan, err);
