@@ -65,6 +65,9 @@ uint32_t oct_recording_n_samples(const struct oct_recording *recording);
 uint32_t oct_recording_n_lines(const struct oct_recording *recording);
 uint32_t oct_recording_bscans_per_volume(const struct oct_recording *recording);
 
+/* The number of B-scan 0 within its acquisition; 0 where the file does not say. */
+uint64_t oct_recording_first_bscan(const struct oct_recording *recording);
+
 /* The volume's facts, its embedded configuration text, and (in *cal, which the caller finishes) the
  * calibration that a volume or a file of another program brings. Others have none: NULL, NULL,
  * empty. The pointers live as long as the recording. */

@@ -168,6 +168,24 @@ static void adopt_scale(struct oct_config *config, const struct oct_calibration 
         config->scan.axial_um = plan->axial_um;
 }
 
+/* Where the recording's B-scans lie in volumes of the scan, of which its own configuration, or the
+ * table of positions, says how many B-scans they have. */
+static enum oct_err set_scan(struct oct_plan *plan, const struct oct_config *config,
+                             uint32_t scan_bscans, const struct oct_recording *recording,
+                             struct oct_error *err)
+{
+    struct oct_scan scan = oct_config_way(config);
+    const size_t n_rows = plan->calibration.n_positions;
+    const uint32_t n_lines = plan->geometry.n_lines;
+    if (scan.pattern == OCT_SCAN_FILE && n_rows % n_lines == 0 && n_rows / n_lines <= UINT32_MAX)
+        scan_bscans = (uint32_t)(n_rows / n_lines);
+    if (scan_bscans > 0 && scan_bscans != scan.n_bscans) {
+        scan.n_bscans = scan_bscans;
+        scan.first_bscan = (uint32_t)(oct_recording_first_bscan(recording) % scan_bscans);
+    }
+    return oct_plan_set_scan(plan, &scan, err);
+}
+
 enum oct_err oct_recording_plan(struct oct_plan **plan, struct oct_config *config,
                                 struct oct_recording *recording, struct oct_error *err)
 {
@@ -190,6 +208,7 @@ enum oct_err oct_recording_plan(struct oct_plan **plan, struct oct_config *confi
     if (n_bscans > OCT_MAX_BSCANS)
         return oct_fail(err, OCT_E_FORMAT, "the recording has %llu B-scans, more than %u",
                         (unsigned long long)n_bscans, OCT_MAX_BSCANS);
+    const uint32_t scan_bscans = config->scan.bscans;
     config->scan.bscans = (uint32_t)n_bscans;
     if ((e = oct_config_check(config, err)) || (e = oct_config_geometry(config, &geometry, err)) ||
         (e = merge_calibration(&cal, config, &given, recorded_phase, recording, err)))
@@ -198,7 +217,7 @@ enum oct_err oct_recording_plan(struct oct_plan **plan, struct oct_config *confi
     struct oct_chain chain;
     oct_config_chain(config, &chain);
     e = oct_plan_create(plan, &geometry, &cal, &chain, &why);
-    e = e ? e : oct_config_set_scan(config, *plan, &why);
+    e = e ? e : set_scan(*plan, config, scan_bscans, recording, &why);
     if (!e)
         adopt_scale(config, &cal, *plan);
     oct_calibration_finish(&cal);

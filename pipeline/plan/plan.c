@@ -371,9 +371,8 @@ enum oct_err oct_plan_set_scan(struct oct_plan *plan, const struct oct_scan *sca
 {
     struct oct_scan its = *scan;
     const struct oct_geometry *g = &plan->geometry;
-    const size_t n_rows = plan->calibration.n_positions, n = (size_t)g->n_bscans * g->n_lines;
+    const size_t n_rows = plan->calibration.n_positions, n = (size_t)its.n_bscans * g->n_lines;
     its.n_lines = g->n_lines;
-    its.n_bscans = g->n_bscans;
     its.file = (const double(*)[2])plan->calibration.positions_um;
     if (its.pattern == OCT_SCAN_FILE && its.file && n_rows != n)
         return oct_fail_key(err, OCT_E_CONFIG, "scan.positions",

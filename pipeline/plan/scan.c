@@ -42,6 +42,10 @@ enum oct_err oct_scan_check(const struct oct_scan *s, struct oct_error *err)
         return oct_fail_key(err, OCT_E_CONFIG, "scan.phase",
                             "scan.phase: only a sweep has one: set it to 0, or scan.pattern to "
                             "raster, raster-both or line");
+    if (s->phase_deg != 0 && at_least_1(s->protocol.line_repeats) > 1)
+        return oct_fail_key(err, OCT_E_CONFIG, "scan.phase",
+                            "scan.phase: a mirror that stays at points is none that resonates: set "
+                            "it to 0, or scan.line_repeats to 1");
     if (s->delay_lines > most)
         return oct_fail_key(err, OCT_E_CONFIG, "scan.trigger_delay_lines",
                             "scan.trigger_delay_lines: is %g, and %g is the most: lines that lag "
@@ -65,16 +69,24 @@ uint32_t oct_scan_lag(const struct oct_scan *s)
     return whole <= 0 ? 0 : whole < s->flyback_lines ? (uint32_t)whole : s->flyback_lines;
 }
 
-bool oct_scan_is_turned(const struct oct_scan *s, uint32_t b)
+/* Its number within a volume. */
+static uint32_t of_volume(const struct oct_scan *s, uint32_t b)
 {
-    return s->pattern == OCT_SCAN_RASTER_BOTH && b % 2 == 1;
+    return s->n_bscans ? (uint32_t)(((uint64_t)s->first_bscan + b) % s->n_bscans) : b;
 }
 
-/* Of a raster in one direction the rest of the lag moves all alike. */
+bool oct_scan_is_turned(const struct oct_scan *s, uint32_t b)
+{
+    return s->pattern == OCT_SCAN_RASTER_BOTH && of_volume(s, b) % 2 == 1;
+}
+
+/* Of a raster in one direction the rest of the lag moves all alike; A-lines of a point are not
+ * mixed with those of another. */
 bool oct_scan_is_uneven(const struct oct_scan *s)
 {
-    return is_swept(s) && (s->phase_deg > 0 || (s->pattern == OCT_SCAN_RASTER_BOTH &&
-                                                s->delay_lines != oct_scan_lag(s)));
+    return is_swept(s) && at_least_1(s->protocol.line_repeats) == 1 &&
+           (s->phase_deg > 0 ||
+            (s->pattern == OCT_SCAN_RASTER_BOTH && s->delay_lines != oct_scan_lag(s)));
 }
 
 bool oct_scan_has_rows(const struct oct_scan *s)
@@ -96,7 +108,8 @@ uint32_t oct_scan_place(const struct oct_scan *s, uint32_t b)
 {
     const uint32_t turn = at_least_1(s->protocol.interleave);
     const uint32_t group = at_least_1(s->protocol.repeats) * turn;
-    return b / group * turn + b % group % turn;
+    const uint32_t at = of_volume(s, b);
+    return at / group * turn + at % group % turn;
 }
 
 /* Before centre and angle. s: the share of the B-scan. */
@@ -136,8 +149,9 @@ void oct_scan_position(const struct oct_scan *scan, uint32_t b, uint32_t j, doub
 {
     const uint32_t repeats = at_least_1(scan->protocol.line_repeats);
     if (scan->pattern == OCT_SCAN_FILE) {
-        um[0] = scan->file[(uint64_t)b * scan->n_lines + j][0];
-        um[1] = scan->file[(uint64_t)b * scan->n_lines + j][1];
+        const uint64_t row = (uint64_t)of_volume(scan, b) * scan->n_lines + j;
+        um[0] = scan->file ? scan->file[row][0] : NAN;
+        um[1] = scan->file ? scan->file[row][1] : NAN;
         return;
     }
     pattern_at(scan, b, (j / repeats + 0.5) * repeats / scan->n_lines, um);

@@ -21,7 +21,8 @@
  * by delay_lines: line i shows what a mirror without lag would have shown delay_lines earlier.
  * Whole lines of it move the B-scan within what is sent; the rest, half a line at most, and the
  * uneven speed of a resonant mirror (phase_deg: the sweep is that of a sinus between -phase and +phase; 0:
- * even) are undone in pictures of raster, raster-both and line, as weights of lines.
+ * even) are undone in pictures of raster, raster-both and line, as weights of lines; not where mirrors
+ * stay for line_repeats.
  *
  * No state; any thread. */
 #ifndef OCT_PIPELINE_PLAN_SCAN_H
@@ -54,6 +55,9 @@ struct oct_scan_protocol {
 struct oct_scan {
     enum oct_scan_pattern pattern;
     uint32_t n_lines, n_bscans; /* M, V */
+    uint32_t
+        first_bscan; /* B-scan 0 is this one of a volume, and others follow it: of what was kept
+                             from the middle of a volume on */
     struct oct_scan_protocol protocol;
     double width_um, height_um; /* 0: unknown, and so is where A-lines lie */
     double centre_um[2], angle_deg;

@@ -86,6 +86,21 @@ static enum oct_err find_place(struct oct_record_history *history, char *path, s
     return OCT_OK;
 }
 
+/* Rows may begin and end anywhere in a volume. Where some are missing in between, the file does not
+ * say where A-lines lie. */
+static void place_rows(const struct oct_record_history *history, struct oct_plan *plan)
+{
+    const struct oct_bscan_info *first = &history->held[0];
+    const struct oct_bscan_info *last = &history->held[history->n_held - 1];
+    plan->scan.first_bscan = first->bscan;
+    if (last->acquisition != first->acquisition ||
+        last->number - first->number != history->n_held - 1) {
+        plan->scan.width_um = 0;
+        plan->scan.file = NULL;
+    }
+    plan->geometry.n_bscans = history->n_held;
+}
+
 static enum oct_err open_file(struct oct_record_history *history, struct oct_volume_writer **writer,
                               struct oct_error *err)
 {
@@ -99,7 +114,7 @@ static enum oct_err open_file(struct oct_record_history *history, struct oct_vol
     write_start_time(history->held[0].arrival_ns, start_time, sizeof(start_time));
     about.start_time = start_time;
     about.field_bscans = plan.geometry.n_bscans;
-    plan.geometry.n_bscans = history->n_held;
+    place_rows(history, &plan);
     e = oct_volume_create(writer, path, &plan, &about, s->spectra, s->bscans, err);
     if (e)
         return e;

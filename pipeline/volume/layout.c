@@ -195,9 +195,7 @@ static uint64_t count_positions(const struct oct_plan *plan)
     double um[2];
     const uint64_t n = (uint64_t)plan->geometry.n_bscans * plan->geometry.n_lines;
     oct_scan_position(&plan->scan, 0, 0, um);
-    return n <= MOST_POSITIONS && (plan->scan.pattern == OCT_SCAN_FILE || isfinite(um[0] + um[1]))
-               ? n
-               : 0;
+    return n <= MOST_POSITIONS && (plan->scan.file || isfinite(um[0] + um[1])) ? n : 0;
 }
 
 /* Adds up arrays, calibration and texts. Each array starts at a block of its own, which the first

@@ -90,6 +90,27 @@ TEST(of_both_ways_every_second_bscan_is_turned_and_the_lag_has_two_signs)
     assert_false(oct_scan_is_uneven(&s));
 }
 
+TEST(what_begins_within_a_volume_lies_where_its_bscans_lay)
+{
+    double file[V * M][2];
+    struct oct_scan s = scan_of(OCT_SCAN_RASTER_BOTH), file_scan = scan_of(OCT_SCAN_FILE);
+    for (int i = 0; i < V * M; i++)
+        file[i][0] = file[i][1] = i;
+    file_scan.file = (const double(*)[2])file;
+    s.n_bscans = file_scan.n_bscans = V - 1; /* 7: odd, so a volume ends and begins forwards */
+    s.first_bscan = file_scan.first_bscan = 5;
+    const uint32_t numbers[] = {5, 6, 0, 1, 2};
+    for (uint32_t b = 0; b < 5; b++) {
+        assert_int_equal(oct_scan_is_turned(&s, b), numbers[b] % 2);
+        assert_int_equal(oct_scan_place(&s, b), numbers[b]);
+        assert_at(&file_scan, b, 2, numbers[b] * M + 2, numbers[b] * M + 2);
+    }
+    file_scan.file = NULL;
+    double um[2];
+    oct_scan_position(&file_scan, 0, 0, um);
+    assert_true(isnan(um[0]) && isnan(um[1]));
+}
+
 TEST(a_resonant_mirror_is_fastest_in_the_middle)
 {
     struct oct_scan s = scan_of(OCT_SCAN_RASTER);
@@ -128,4 +149,13 @@ TEST(what_a_pattern_cannot_have_is_refused_by_its_key)
     s = scan_of(OCT_SCAN_FILE);
     assert_int_equal(oct_scan_check(&s, &err), OCT_E_CONFIG);
     assert_string_equal(err.key, "scan.positions");
+    s = scan_of(OCT_SCAN_RASTER_BOTH); /* lines of a point stay apart from those of the next */
+    s.protocol.line_repeats = 3;
+    s.flyback_lines = 3;
+    s.delay_lines = 1.4;
+    assert_int_equal(oct_scan_check(&s, &err), OCT_OK);
+    assert_false(oct_scan_is_uneven(&s));
+    s.phase_deg = 30;
+    assert_int_equal(oct_scan_check(&s, &err), OCT_E_CONFIG);
+    assert_string_equal(err.key, "scan.phase");
 }

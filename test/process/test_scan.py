@@ -168,6 +168,61 @@ def live():
         assert (file["bscans"][()] == live).all()
 
 
+def with_axis(path):
+    """The keys of an octd that knows this eye's wavelengths."""
+    nm = at("nm.txt")
+    with h5py.File(path) as file:
+        np.savetxt(nm, file["calibration/wavelengths_nm"][()], fmt="%.12g")
+    return settings(calibration=dict(wavelengths=nm))
+
+
+@case
+def kept_from_the_middle():
+    """record last begins and ends within volumes of an odd number: recon makes the same pictures of it,
+    and /scan says where its A-lines lay; so of places of a file"""
+    eye = dict(EYE["scan"], bscans=7)
+    places = at("seven.txt")
+    np.savetxt(places, np.random.default_rng(2).uniform(-UM / 2, UM / 2, (M * 7, 2)), fmt="%.6f")
+    for pattern in BOTH, {"scan.pattern": "file", "scan.positions": places}:
+        path = at(pattern["scan.pattern"] + "7.h5")
+        common = [*settings(scan=eye, camera=dict(samples=N)), *keys(pattern)]
+        ok("synth", path, "--motion", "none", *common)
+        rate = M / 0.1  # a volume and a half is kept
+        last = settings(scan=dict(line_rate_hz=rate), record=dict(last_s=1.1),
+                        pipeline=dict(smoothing_bscans=0))
+        with Daemon(*common, *with_axis(path), *last) as daemon:
+            with Replay(daemon, path, 20000, *common):
+                daemon.wait(lambda s: s["record_last"]["bscans"] > 7 and s["bscans_done"] > 20)
+                name = ok("record", "last", *daemon.common)[0].strip()
+        with h5py.File(name) as file:
+            kept, b = file["bscans"][()], file["frames/number"][()] % 7
+            x = file["scan/x_um"][()]
+            assert len(set(b)) == 7 and len(b) > 7
+        if "scan.positions" in pattern:
+            assert np.allclose(x, np.loadtxt(places)[:, 0].reshape(7, M)[b], atol=1e-3)
+        again = at("seven_again.h5")
+        ok("recon", name, again, "--force")
+        with h5py.File(again) as file:
+            assert (file["bscans"][()] == kept).all(), pattern
+
+
+@case
+def volumes_of_an_odd_number():
+    """plain samples of two volumes of 7, scanned both ways, are replayed as the camera sent them"""
+    lines = np.random.default_rng(3).integers(100, 4000, (14, M, N)).astype("<u2")
+    raw = at("odd.raw")
+    lines.tofile(raw)
+    common = [*settings(scan=dict(lines=M, bscans=7), camera=dict(samples=N)), *keys(BOTH)]
+    with Daemon(*common, *with_axis(synth("raster")), *settings(record=dict(volumes=2))) as daemon:
+        assert daemon.ask("record", action="start")["ok"]
+        ok("replay", raw, "--to", daemon.ingest, "--rate", "20000", *common)
+        daemon.wait(lambda s: s["volumes_written"] == 2)
+        names = sorted(glob.glob(daemon.records + "/*.h5"))
+        for i, name in enumerate(names):
+            with h5py.File(name) as file:
+                assert (file["spectra"][()] == lines[7 * i:7 * i + 7]).all(), i
+
+
 @case
 def waveforms():
     """octctl scan: CSV, NPY and WAV say the same, within the mirrors' limits, 85 % and more of use"""
