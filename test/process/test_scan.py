@@ -247,6 +247,22 @@ def waveforms():
 
 
 @case
+def silent_at_the_end():
+    """a camera that falls silent with a volume's last line of flyback did not stop within it"""
+    lines = np.random.default_rng(4).integers(100, 4000, (7 * (M + 12), N)).astype("<u2")
+    common = [*settings(scan=dict(lines=M, bscans=7), camera=dict(samples=N)), *keys(BOTH)]
+    for n_lines, silent in (len(lines), 0), (len(lines) - 40, 1):
+        with Daemon(*common, *with_axis(synth("raster")),
+                    *settings(ingest=dict(idle_s=0.2))) as daemon:
+            sender = Sender(daemon, 5)
+            sender.send(lines[:n_lines], 0, 1)
+            daemon.wait(lambda s: s["lines_received"] > 0)
+            time.sleep(2)  # ten times as long as a pause may last
+            daemon.wait(lambda s: s["phase"] == "armed")
+            assert daemon.log().count("fell silent") == silent, daemon.log()
+
+
+@case
 def refusals():
     """what a pattern cannot have is refused at the start, by its key"""
     for values, words in (({"scan.pattern": "circle"}, "scan.width_um: is 0"),
