@@ -6,8 +6,8 @@
 #include "formats/recording.h"
 #include "pipeline/plan/plan.h"
 
-/* The configuration the recording was made with, under the keys that were given now; config comes in
- * as oct_recording_open left it. OCT_E_FORMAT: the recording's is damaged. */
+/* The configuration the recording was made with, under the keys that were given now; config comes
+ * in as oct_recording_open left it. OCT_E_FORMAT: the recording's is damaged. */
 enum oct_err oct_recording_config(struct oct_config *config, struct oct_recording *recording,
                                   struct oct_error *err);
 

@@ -94,9 +94,10 @@ struct oct_spacing {
 
 struct oct_plan;
 
-/* Of a field that is width_um by height_um: width over A-lines, height over n_bscans, by the pattern
- * of the plan's scan (a circle's lines lie on its circumference; where neighbours lie at no one
- * distance it is unknown), depth of the plan's pixels in tissue of the refractive index. Lengths of 0 are unknown, an index of 0 is 1. */
+/* Of a field that is width_um by height_um: width over A-lines, height over n_bscans, by the
+ * pattern of the plan's scan (a circle's lines lie on its circumference; where neighbours lie at no
+ * one distance it is unknown), depth of the plan's pixels in tissue of the refractive index.
+ * Lengths of 0 are unknown, an index of 0 is 1. */
 struct oct_spacing oct_spacing_of_field(const struct oct_plan *plan, double width_um,
                                         double height_um, uint32_t n_bscans,
                                         double refractive_index);

@@ -1,11 +1,12 @@
 /* The assembler: from messages with blocks of A-lines to whole B-scans in the raw ring.
  *
  * Lines are placed by their number, wherever blocks begin and end: sent line i of a B-scan becomes
- * A-line i, or where the scanner flies back, lags or comes from the other side, as scan.h says; lines
- * that belong to none are counted and left out. A B-scan is delivered when its last line is there; or, with the rest missing, when a line of a later B-scan comes, the
- * acquisition ends or starts anew, or oct_assembler_flush is called. Then it is closed: lines that
- * arrive for it later are late and only counted. B-scans without a single line are not delivered;
- * their lines are counted as missing.
+ * A-line i, or where the scanner flies back, lags or comes from the other side, as scan.h says;
+ * lines that belong to none are counted and left out. A B-scan is delivered when its last line is
+ * there; or, with the rest missing, when a line of a later B-scan comes, the acquisition ends or
+ * starts anew, or oct_assembler_flush is called. Then it is closed: lines that arrive for it later
+ * are late and only counted. B-scans without a single line are not delivered; their lines are
+ * counted as missing.
  *
  * Which sender is heard. An acquisition belongs to one epoch; a message of another epoch (another
  * sender)

@@ -119,9 +119,9 @@ enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *
                              const struct oct_calibration *calibration,
                              const struct oct_chain *chain, struct oct_error *err);
 
-/* Where the A-lines lie, before others see the plan: n_lines and n_bscans become the geometry's, file
- * the calibration's positions. OCT_E_CONFIG as oct_scan_check, or scan.positions has other than V * M
- * rows; the plan is as before. */
+/* Where the A-lines lie, before others see the plan: n_lines becomes the geometry's, file the
+ * calibration's positions; n_bscans stays the scan's own. OCT_E_CONFIG as oct_scan_check, or
+ * scan.positions has other than n_bscans * M rows; the plan is as before. */
 enum oct_err oct_plan_set_scan(struct oct_plan *plan, const struct oct_scan *scan,
                                struct oct_error *err);
 

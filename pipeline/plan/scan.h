@@ -20,9 +20,9 @@
  * What is sent of a B-scan is its M lines in the order of time, then flyback_lines. The mirrors lag
  * by delay_lines: line i shows what a mirror without lag would have shown delay_lines earlier.
  * Whole lines of it move the B-scan within what is sent; the rest, half a line at most, and the
- * uneven speed of a resonant mirror (phase_deg: the sweep is that of a sinus between -phase and +phase; 0:
- * even) are undone in pictures of raster, raster-both and line, as weights of lines; not where mirrors
- * stay for line_repeats.
+ * uneven speed of a resonant mirror (phase_deg: the sweep is that of a sinus between -phase and
+ * +phase; 0: even) are undone in pictures of raster, raster-both and line, as weights of lines; not
+ * where mirrors stay for line_repeats.
  *
  * No state; any thread. */
 #ifndef OCT_PIPELINE_PLAN_SCAN_H
@@ -54,7 +54,7 @@ struct oct_scan_protocol {
 
 struct oct_scan {
     enum oct_scan_pattern pattern;
-    uint32_t n_lines, n_bscans; /* M, V */
+    uint32_t n_lines, n_bscans; /* M; of a volume of the scan */
     uint32_t
         first_bscan; /* B-scan 0 is this one of a volume, and others follow it: of what was kept
                              from the middle of a volume on */

@@ -188,8 +188,8 @@ size_t oct_volume_spectra_bytes(const struct oct_geometry *g, const struct oct_v
     return g->n_lines * (size_t)oct_samples_bytes(about->spectra_format, g->n_samples);
 }
 
-/* A-lines of which the file says where they lie: none where that is unknown, or a volume has so many
- * that the file's beginning would not fit into memory. */
+/* A-lines of which the file says where they lie: none where that is unknown, or a volume has so
+ * many that the file's beginning would not fit into memory. */
 static uint64_t count_positions(const struct oct_plan *plan)
 {
     double um[2];

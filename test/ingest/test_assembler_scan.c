@@ -1,4 +1,5 @@
-/* The assembler where lines of the flyback come too, mirrors lag, and B-scans come from both sides. */
+/* The assembler where lines of the flyback come too, mirrors lag, and B-scans come from both
+ * sides. */
 #include "pipeline/flow/slots.h"
 #include "test/rig/assembler_rig.h"
 #include "test/rig/pipeline_help.h"
@@ -31,7 +32,8 @@ static void send_lines(struct assembler_rig *r, uint64_t sequence, uint64_t firs
     assert_int_equal(send_message(r, &h, 1), OCT_BAD_NONE);
 }
 
-/* That A-line j of the next B-scan is the line that was sent for it, by a message of this number. */
+/* That A-line j of the next B-scan is the line that was sent for it, by a message of this
+ * number. */
 static void check_bscan(struct assembler_rig *r, uint64_t number, const uint64_t *sequence_of)
 {
     uint64_t slot;

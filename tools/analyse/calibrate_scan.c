@@ -5,8 +5,8 @@
  * apart, with the sign of the direction, and an eye that drifts moves both alike. Of each three
  * neighbours, registered rigidly (analysis/align/rigid.h), f = (d1 - d2) / 4; the answer is the
  * mean of those within three scaled median deviations of the median. Of a resonant mirror a lag is
- * no shift: the pictures are made even with what was found, and what remains is added, until nothing
- * does. */
+ * no shift: the pictures are made even with what was found, and what remains is added, until
+ * nothing does. */
 #include "analysis/align/prepare.h"
 #include "analysis/align/rigid.h"
 #include "config/apply.h"
