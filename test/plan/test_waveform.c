@@ -19,7 +19,8 @@ static struct oct_scan scan_of(enum oct_scan_pattern pattern, uint32_t n_lines)
                              .height_um = 3000};
 }
 
-/* By the numbers themselves, in seconds and um: the greatest speed and acceleration, of W = 3 mm. */
+/* By the numbers themselves, in seconds and um: the greatest speed and acceleration, of W = 3 mm.
+ */
 static void check_limits(const struct oct_waveform *w)
 {
     const double dt = 1e-5, step = 300e-6, field = 3000;
