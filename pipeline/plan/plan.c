@@ -416,7 +416,8 @@ static bool same_grid(const struct oct_scan *a, const struct oct_scan *b)
     return uneven == oct_scan_is_uneven(b) &&
            (!uneven ||
             (a->pattern == b->pattern && same_values(&a->phase_deg, 1, &b->phase_deg, 1) &&
-             a->flyback_lines == b->flyback_lines &&
+             a->flyback_lines == b->flyback_lines && a->n_bscans == b->n_bscans &&
+             a->first_bscan == b->first_bscan &&
              same_values(&a->delay_lines, 1, &b->delay_lines, 1)));
 }
 

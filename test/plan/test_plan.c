@@ -507,6 +507,24 @@ static bool is_same(const struct lab *lab, const struct oct_plan *other)
     return same;
 }
 
+LAB_TEST(plans_of_uneven_scans_turn_the_same_bscans)
+{
+    struct lab *lab = *state;
+    struct oct_plan *plan[2] = {NULL};
+    struct oct_scan scan = {.pattern = OCT_SCAN_RASTER_BOTH, .n_bscans = 7, .delay_lines = 0.25};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(oct_plan_create(&plan[i], &lab->geometry, &lab->cal, &lab->chain, NULL),
+                         OCT_OK);
+        assert_int_equal(oct_plan_set_scan(plan[i], &scan, NULL), OCT_OK);
+    }
+    assert_true(oct_plan_is_same(plan[0], plan[1]));
+    scan.first_bscan = 1; /* the others come backwards */
+    assert_int_equal(oct_plan_set_scan(plan[1], &scan, NULL), OCT_OK);
+    assert_false(oct_plan_is_same(plan[0], plan[1]));
+    oct_plan_destroy(plan[0]);
+    oct_plan_destroy(plan[1]);
+}
+
 /* That a plan of the lab with one thing changed is another, and the same when it is put back. */
 #define EXPECT_OTHER(lab, plan, member, value)                                                     \
     do {                                                                                           \
