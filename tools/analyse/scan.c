@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define N_COLUMNS 3u        /* V of x and y, whether it is an A-line */
 #define WAV_HEADER_BYTES 44 /* RIFF, of floats */
@@ -171,7 +170,7 @@ static enum oct_err write_wav(void *job, const char *path, bool force, struct oc
     put_u32(header + 24, rate);
     put_u32(header + 28, rate * 8);
     put_u32(header + 32, 8 | 32 << 16); /* bytes a frame, bits a sample */
-    memcpy(header + 36, "data", 4);
+    put_u32(header + 36, 0x61746164);   /* "data" */
     put_u32(header + 40, n_bytes);
     enum oct_err e = oct_whole_file_open(&file, path, force, err);
     if (e)
