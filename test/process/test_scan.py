@@ -176,6 +176,19 @@ def with_axis(path):
     return settings(calibration=dict(wavelengths=nm))
 
 
+def last_whole(daemon):
+    """A file of record last with more than a volume and no gap: a busy machine may leave some."""
+    for _ in range(20):
+        daemon.wait(lambda s: s["record_last"]["bscans"] > 7 and s["bscans_done"] > 20)
+        name = ok("record", "last", *daemon.common)[0].strip()
+        with h5py.File(name) as file:
+            number, valid = file["frames/number"][()], file["frames/valid"][()]
+            whole = not file["frames/missing_lines"][()].any()
+        if len(number) > 7 and valid.all() and whole and (np.diff(number.astype(int)) == 1).all():
+            return name
+    raise AssertionError("no file without a gap")
+
+
 @case
 def kept_from_the_middle():
     """record last begins and ends within volumes of an odd number: recon makes the same pictures of it,
@@ -192,12 +205,10 @@ def kept_from_the_middle():
                         pipeline=dict(smoothing_bscans=0))
         with Daemon(*common, *with_axis(path), *last) as daemon:
             with Replay(daemon, path, 20000, *common):
-                daemon.wait(lambda s: s["record_last"]["bscans"] > 7 and s["bscans_done"] > 20)
-                name = ok("record", "last", *daemon.common)[0].strip()
+                name = last_whole(daemon)
         with h5py.File(name) as file:
             kept, b = file["bscans"][()], file["frames/number"][()] % 7
             x = file["scan/x_um"][()]
-            assert len(set(b)) == 7 and len(b) > 7
         if "scan.positions" in pattern:
             assert np.allclose(x, np.loadtxt(places)[:, 0].reshape(7, M)[b], atol=1e-3)
         again = at("seven_again.h5")
@@ -265,12 +276,13 @@ def silent_at_the_end():
 @case
 def refusals():
     """what a pattern cannot have is refused at the start, by its key"""
+    own = {s: dict(endpoint=f"ipc://{at(s)}") for s in ("ingest", "publish", "control")}
     for values, words in (({"scan.pattern": "circle"}, "scan.width_um: is 0"),
                           ({"scan.pattern": "spiral", "scan.width_um": 5, "scan.phase": 10},
                            "scan.phase: only a sweep"),
                           ({"scan.trigger_delay_lines": 9}, "is 9, and 0.5 is the most"),
                           ({"scan.pattern": "file"}, "scan.positions: is not set")):
-        got, out, err = run("octd", *settings(calibration=dict(wavelengths=calibration(832))),
+        got, out, err = run("octd", *settings(calibration=dict(wavelengths=calibration(832)), **own),
                             *keys(values))
         assert got == 2 and words in err.splitlines()[-1], (got, err)
 
