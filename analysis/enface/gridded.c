@@ -68,21 +68,9 @@ static uint32_t bscan_of_row(const struct oct_scan *scan, uint32_t n_bscans,
     return at / turn * turn * repeats + at % turn;
 }
 
-/* The box around all A-lines; false: nothing is known. */
-static bool find_box(const double (*um)[2], size_t n, double low[2], double high[2])
+static void lay_out(struct oct_grid *g, const struct oct_scan_box *box)
 {
-    low[0] = low[1] = INFINITY;
-    high[0] = high[1] = -INFINITY;
-    for (size_t i = 0; i < n; i++)
-        for (int axis = 0; axis < 2 && isfinite(um[i][0] + um[i][1]); axis++) {
-            low[axis] = fmin(low[axis], um[i][axis]);
-            high[axis] = fmax(high[axis], um[i][axis]);
-        }
-    return high[0] > low[0] || high[1] > low[1];
-}
-
-static void lay_out(struct oct_grid *g, const double low[2], const double high[2])
-{
+    const double *low = box->low, *high = box->high;
     const double w = high[0] - low[0], h = high[1] - low[1];
     const double n = (double)g->n_rows * g->n_lines;
     const double least =
@@ -316,20 +304,22 @@ enum oct_err oct_grid_create(struct oct_grid **out, const struct oct_scan *scan,
     const size_t n = (size_t)form->dims[0] * form->dims[1];
     struct cells c = {.um = malloc(n * sizeof(*c.um))};
     struct spokes spokes = {0};
-    double low[2], high[2];
+    struct oct_scan_box box = OCT_SCAN_NO_BOX;
     enum oct_err e = OCT_E_NO_MEMORY;
     *out = NULL;
     if (!g || !c.um)
         goto end;
     g->n_rows = form->dims[0];
     g->n_lines = form->dims[1];
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         oct_scan_position(scan, bscan_of_row(scan, n_bscans, form, (uint32_t)(i / g->n_lines)),
                           (uint32_t)(i % g->n_lines), c.um[i]);
-    e = find_box((const double(*)[2])c.um, n, low, high) ? OCT_OK : OCT_E_CONFIG;
+        oct_scan_box_grow(&box, c.um[i]);
+    }
+    e = box.high[0] > box.low[0] || box.high[1] > box.low[1] ? OCT_OK : OCT_E_CONFIG;
     if (e)
         goto end;
-    lay_out(g, low, high);
+    lay_out(g, &box);
     g->taps = calloc((size_t)g->height * g->width * N_TAPS, sizeof(*g->taps));
     e = g->taps && fill_cells(&c, g, n) && find_spokes(&spokes, scan, n_bscans, form)
             ? OCT_OK
@@ -379,16 +369,6 @@ void oct_grid_apply(const struct oct_grid *g, const float *values, float *out)
         }
         out[i] = weight > 0.5F ? sum / weight : NAN;
     }
-}
-
-bool oct_grid_line(const struct oct_grid *g, uint32_t y, uint32_t x, uint32_t *row, uint32_t *line)
-{
-    const struct tap *taps = g->taps + ((size_t)y * g->width + x) * N_TAPS, *best = taps;
-    for (unsigned k = 1; k < N_TAPS; k++)
-        best = taps[k].weight > best->weight ? &taps[k] : best;
-    *row = best->line / g->n_lines;
-    *line = best->line % g->n_lines;
-    return best->weight > 0;
 }
 
 /* ---- an analysis in it ---- */

@@ -39,10 +39,7 @@ void oct_grid_size(const struct oct_grid *grid, uint32_t *height, uint32_t *widt
 /* values: [rows][M] of the form; out: [H][W]. */
 void oct_grid_apply(const struct oct_grid *grid, const float *values, float *out);
 
-/* In um, of the middle of a pixel; and the A-line that weighs most there: false where there is
- * none. */
+/* In um, of the middle of a pixel. */
 void oct_grid_position(const struct oct_grid *grid, double y_px, double x_px, double um[2]);
-bool oct_grid_line(const struct oct_grid *grid, uint32_t y_px, uint32_t x_px, uint32_t *row,
-                   uint32_t *line);
 
 #endif

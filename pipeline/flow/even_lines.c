@@ -52,10 +52,9 @@ static double hat(const double *u, uint32_t n, uint32_t k, double x)
     return k + 1 == n ? 1 : x >= u[k + 1] ? 0 : (u[k + 1] - x) / (u[k + 1] - u[k]);
 }
 
-/* The distance of the lines around x. */
-static double distance_at(const double *u, uint32_t n, double x)
+/* The distance of the lines around x, of which the first is k - 1 at the least. */
+static double distance_at(const double *u, uint32_t n, uint32_t k, double x)
 {
-    uint32_t k = 1;
     while (k + 1 < n && u[k] < x)
         k++;
     return n > 1 ? u[k] - u[k - 1] : 1;
@@ -75,14 +74,15 @@ static bool add_weight(struct direction *way, double weight)
     return true;
 }
 
-/* The weights of column j; false: no memory. */
+/* The weights of column j, which begin no earlier than those of the one before; false: no memory. */
 static bool find_taps(struct direction *way, const double *u, uint32_t n, uint32_t j)
 {
-    const double half = fmax(0, 1 - distance_at(u, n, j)) / 2;
+    const uint32_t least = j > 0 ? way->column[j - 1].first : 0;
+    const double half = fmax(0, 1 - distance_at(u, n, least + 1 < n ? least + 1 : n - 1, j)) / 2;
     const double from = j == 0 ? -0.5 : j - half, to = j + 1 == n ? n - 0.5 : j + half;
     struct taps *taps = &way->column[j];
     *taps = (struct taps){.at = way->n_weights};
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = least; k < n; k++) {
         const double w =
             half > 1e-6 ? hat_integral(u, n, k, from, to) / (to - from) : hat(u, n, k, j);
         if (w <= 0 && taps->n == 0)

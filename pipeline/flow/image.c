@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PI 3.14159265358979323846
-
 static const struct {
     const char *name, *unit;
 } quantities[OCT_N_QUANTITIES] = {
@@ -176,11 +174,7 @@ struct oct_spacing oct_spacing_of_field(const struct oct_plan *plan, double widt
     const struct oct_scan *scan = &plan->scan;
     const bool is_raster =
         scan->pattern == OCT_SCAN_RASTER || scan->pattern == OCT_SCAN_RASTER_BOTH;
-    const bool is_straight =
-        is_raster || scan->pattern == OCT_SCAN_LINE || scan->pattern == OCT_SCAN_RADIAL;
-    const double length_um = is_straight                        ? width_um
-                             : scan->pattern == OCT_SCAN_CIRCLE ? PI * width_um
-                                                                : 0;
+    const double length_um = oct_scan_length_um(scan->pattern, width_um);
     return (struct oct_spacing){
         .bscan_um = is_raster && height_um > 0 ? height_um / n_bscans : NAN,
         .line_um = length_um > 0 ? length_um / plan->geometry.n_lines : NAN,

@@ -94,9 +94,20 @@ bool oct_scan_has_rows(const struct oct_scan *s)
     return is_swept(s) || s->pattern == OCT_SCAN_CIRCLE;
 }
 
-bool oct_scan_has_one_place(const struct oct_scan *s)
+void oct_scan_box_grow(struct oct_scan_box *box, const double um[2])
 {
-    return s->pattern == OCT_SCAN_LINE || s->pattern == OCT_SCAN_CIRCLE;
+    for (int axis = 0; axis < 2 && isfinite(um[0] + um[1]); axis++) {
+        box->low[axis] = fmin(box->low[axis], um[axis]);
+        box->high[axis] = fmax(box->high[axis], um[axis]);
+    }
+}
+
+double oct_scan_length_um(enum oct_scan_pattern pattern, double width_um)
+{
+    static const double widths[] = {
+        [OCT_SCAN_RASTER] = 1,  [OCT_SCAN_RASTER_BOTH] = 1, [OCT_SCAN_LINE] = 1,
+        [OCT_SCAN_CIRCLE] = PI, [OCT_SCAN_RADIAL] = 1,      [OCT_SCAN_FILE] = 0};
+    return widths[pattern] * width_um;
 }
 
 uint32_t oct_scan_n_places(const struct oct_scan *s)

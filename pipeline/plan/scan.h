@@ -30,6 +30,7 @@
 
 #include "pipeline/base/err.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -78,15 +79,24 @@ uint32_t oct_scan_lag(const struct oct_scan *scan);
  * as everywhere but on the wire. */
 bool oct_scan_is_turned(const struct oct_scan *scan, uint32_t b);
 
-/* Whether pictures are put onto an even grid of lines (oct_scan_lines). */
+/* Whether pictures are put onto an even grid of lines (pipeline/flow/even_lines.h). */
 bool oct_scan_is_uneven(const struct oct_scan *scan);
 
 /* Whether B-scans are rows of a picture from above: else it is gridded from positions. A circle
  * stays an unrolled one. */
 bool oct_scan_has_rows(const struct oct_scan *scan);
 
-/* Whether all B-scans lie at one place. */
-bool oct_scan_has_one_place(const struct oct_scan *scan);
+/* The box around positions, of which the first finds low at +INFINITY and high at -INFINITY; one
+ * that is not known changes nothing. */
+struct oct_scan_box {
+    double low[2], high[2]; /* um */
+};
+#define OCT_SCAN_NO_BOX ((struct oct_scan_box){{INFINITY, INFINITY}, {-INFINITY, -INFINITY}})
+void oct_scan_box_grow(struct oct_scan_box *box, const double um[2]);
+
+/* How long the way of a B-scan is where its A-lines lie at one distance, um; else, and of a field
+ * whose width is unknown (0), 0. */
+double oct_scan_length_um(enum oct_scan_pattern pattern, double width_um);
 
 uint32_t oct_scan_n_places(const struct oct_scan *scan);
 uint32_t oct_scan_place(const struct oct_scan *scan, uint32_t b);

@@ -16,17 +16,14 @@ double oct_mirror_volts(const struct oct_mirrors *mirrors, double um)
 /* The larger side of the box around the way, um. */
 static double field_um(const struct oct_scan *s)
 {
-    double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+    struct oct_scan_box box = OCT_SCAN_NO_BOX;
     for (uint32_t b = 0; b < s->n_bscans; b++)
         for (uint32_t j = 0; j < s->n_lines; j++) {
             double um[2];
             oct_scan_position(s, b, j, um);
-            for (int axis = 0; axis < 2 && isfinite(um[0] + um[1]); axis++) {
-                low[axis] = fmin(low[axis], um[axis]);
-                high[axis] = fmax(high[axis], um[axis]);
-            }
+            oct_scan_box_grow(&box, um);
         }
-    return fmax(high[0] - low[0], high[1] - low[1]);
+    return fmax(box.high[0] - box.low[0], box.high[1] - box.low[1]);
 }
 
 static struct state state_at(const struct oct_scan *s, uint32_t b, double i, int axis)

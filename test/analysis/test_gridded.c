@@ -148,9 +148,6 @@ TEST(what_has_not_come_is_no_value)
             if (r > 50 && r < 480 && a > PI / 2 + 0.1 && a < PI - 0.2)
                 assert_true(isnan(out[y * width + x]));
         }
-    uint32_t row, line;
-    assert_true(oct_grid_line(grid, height / 2, width - 8, &row, &line));
-    assert_true(row == 0 || row == V - 1);
     free(out);
     oct_grid_destroy(grid);
 }

@@ -104,3 +104,21 @@ TEST(lines_that_did_not_come_have_no_weight)
     assert_int_equal(n_missing, 1);
     oct_even_lines_destroy(r.even);
 }
+
+TEST(the_widest_bscan_is_made_ready_at_once)
+{
+    struct oct_even_lines *even;
+    const struct oct_scan scan = {.pattern = OCT_SCAN_RASTER_BOTH,
+                                  .n_lines = OCT_MAX_LINES,
+                                  .n_bscans = 2,
+                                  .flyback_lines = 4,
+                                  .delay_lines = 2.25,
+                                  .phase_deg = 60};
+    const struct oct_geometry geometry = {.n_lines = OCT_MAX_LINES, .depth = 1};
+    must(oct_even_lines_create(&even, &scan, &geometry, &failure)); /* each line looked at once */
+    double sum = 0;
+    for (uint32_t k = OCT_MAX_LINES / 3 - 4; k < OCT_MAX_LINES; k++)
+        sum += oct_even_lines_weight(even, true, OCT_MAX_LINES / 2, k);
+    assert_true(fabs(sum - 1) < 1e-6);
+    oct_even_lines_destroy(even);
+}
