@@ -117,7 +117,7 @@ static void look_at_file(struct oct_web_login *l, const char *path)
     l->read = oct_web_tokens_read(&l->tokens, path, &l->why_not_read);
 }
 
-static void work(struct oct_web_job *job)
+static void work_on_login(struct oct_web_job *job)
 {
     struct oct_web_login *l = (struct oct_web_login *)job;
     const char *path = l->web->tokens_path;
@@ -172,7 +172,7 @@ static struct oct_web_failures *failures_of(struct oct_web *web, const char *add
     return f;
 }
 
-static void done(struct oct_web_job *job)
+static void end_login_work(struct oct_web_job *job)
 {
     struct oct_web_login *l = (struct oct_web_login *)job;
     struct oct_web *web = l->web;
@@ -199,12 +199,12 @@ static void done(struct oct_web_job *job)
         oct_web_access_end(l);
 }
 
-static struct oct_web_login *make(struct oct_web *web)
+static struct oct_web_login *make_login(struct oct_web *web)
 {
     struct oct_web_login *l = calloc(1, sizeof(*l));
     if (!l)
         return NULL;
-    l->job = (struct oct_web_job){.work = work, .done = done};
+    l->job = (struct oct_web_job){.work = work_on_login, .done = end_login_work};
     l->web = web;
     l->at = web->tokens_at;
     l->inode = web->tokens_inode;
@@ -216,7 +216,7 @@ void oct_web_access_turn(struct oct_web *web, uint64_t now_ns)
     if (now_ns < web->tokens_due_ns || web->tokens_are_read)
         return;
     web->tokens_due_ns = now_ns + TOKENS_NS;
-    struct oct_web_login *l = make(web);
+    struct oct_web_login *l = make_login(web);
     web->tokens_are_read = l && oct_web_worker_give(web->door, &l->job);
     if (!web->tokens_are_read)
         free(l);
@@ -249,7 +249,7 @@ struct oct_web_login *oct_web_access_begin(struct oct_web *web, struct lws *wsi,
     if (!is_known && f->n >= OCT_WEB_MOST_FAILURES)
         return NULL;
     *status = 503;
-    struct oct_web_login *l = make(web);
+    struct oct_web_login *l = make_login(web);
     if (!l)
         return NULL;
     l->has_link = true;

@@ -21,14 +21,14 @@ struct oct_web_worker {
     void *context;
 };
 
-static void put(struct queue *q, struct oct_web_job *job)
+static void put_job(struct queue *q, struct oct_web_job *job)
 {
     job->next = NULL;
     *q->last = job;
     q->last = &job->next;
 }
 
-static struct oct_web_job *take(struct queue *q)
+static struct oct_web_job *take_job(struct queue *q)
 {
     struct oct_web_job *job = q->first;
     if (job && !(q->first = job->next))
@@ -36,12 +36,12 @@ static struct oct_web_job *take(struct queue *q)
     return job;
 }
 
-static void *run(void *context)
+static void *run_worker(void *context)
 {
     struct oct_web_worker *w = context;
     pthread_mutex_lock(&w->lock);
     while (!w->ends) {
-        struct oct_web_job *job = take(&w->waiting);
+        struct oct_web_job *job = take_job(&w->waiting);
         if (!job) {
             pthread_cond_wait(&w->asked, &w->lock);
             continue;
@@ -49,7 +49,7 @@ static void *run(void *context)
         pthread_mutex_unlock(&w->lock);
         job->work(job);
         pthread_mutex_lock(&w->lock);
-        put(&w->worked, job);
+        put_job(&w->worked, job);
         if (!w->ends)
             w->notify(w->context);
     }
@@ -82,7 +82,7 @@ enum oct_err oct_web_worker_create(struct oct_web_worker **worker, const char *n
     pthread_mutex_init(&w->lock, NULL);
     oct_condition_init(&w->asked);
     oct_condition_init(&w->ended);
-    const enum oct_err code = oct_thread_start_detached(name, run, w, "octweb", err);
+    const enum oct_err code = oct_thread_start_detached(name, run_worker, w, "octweb", err);
     if (code)
         free_worker(w);
     else
@@ -96,7 +96,7 @@ bool oct_web_worker_give(struct oct_web_worker *w, struct oct_web_job *job)
     const bool takes = w->n_jobs < OCT_WEB_MOST_JOBS;
     if (takes) {
         w->n_jobs++;
-        put(&w->waiting, job);
+        put_job(&w->waiting, job);
         pthread_cond_signal(&w->asked);
     }
     pthread_mutex_unlock(&w->lock);
@@ -107,7 +107,7 @@ static void give_back(struct oct_web_worker *w, struct queue *q)
 {
     for (;;) {
         pthread_mutex_lock(&w->lock);
-        struct oct_web_job *job = take(q);
+        struct oct_web_job *job = take_job(q);
         w->n_jobs -= job != NULL;
         pthread_mutex_unlock(&w->lock);
         if (!job)

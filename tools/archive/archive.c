@@ -94,8 +94,8 @@ static void name_incoming(const struct oct_queue *queue, struct incoming *i, uns
 }
 
 /* Returns the exit status, once it has said what happened, or added it to the list. */
-static int put(struct oct_queue *queue, struct incoming *i, const char *command, const char *from,
-               cJSON *list)
+static int put_in_queue(struct oct_queue *queue, struct incoming *i, const char *command,
+                        const char *from, cJSON *list)
 {
     struct oct_queue_note *note = &i->note;
     struct oct_error err;
@@ -129,7 +129,7 @@ static int send_one(struct oct_queue *queue, const struct oct_config *config, co
             oct_export_as_dicom(name, config, given, path, i.path, i.note.pseudonym, i.note.what);
     else if (copy_file(path, i.path, &err))
         status = oct_command_fail_at_work(name, &err);
-    status = status ? status : put(queue, &i, name, path, list);
+    status = status ? status : put_in_queue(queue, &i, name, path, list);
     unlink(i.path);
     return status;
 }
@@ -269,7 +269,7 @@ static int send_exam(struct oct_queue *queue, const struct oct_config *config, c
     memcpy(all[n].note.pseudonym, all[0].note.pseudonym, sizeof(all[n].note.pseudonym));
     status = status ? status : make_report(&all[n], config, given, path);
     for (unsigned i = 0; i <= n && !status; i++)
-        status = put(queue, &all[i], name, path, list);
+        status = put_in_queue(queue, &all[i], name, path, list);
     for (unsigned i = 0; i <= n; i++)
         unlink(all[i].path);
     return status;
@@ -295,7 +295,7 @@ static const struct oct_option exam_options[] = {
 const struct oct_command oct_command_archive_exam = {
     .name = "archive exam",
     .usage = "IN...",
-    .help = "puts recordings into the queue: B-scans, pictures from above, report; all or none",
+    .help = "puts recordings into the queue: B-scans, pictures from above, report",
     .options = exam_options,
     .n_least = 1,
     .n_most = INT_MAX,
