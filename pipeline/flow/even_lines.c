@@ -74,7 +74,8 @@ static bool add_weight(struct direction *way, double weight)
     return true;
 }
 
-/* The weights of column j, which begin no earlier than those of the one before; false: no memory. */
+/* The weights of column j, which begin no earlier than those of the one before; false: no
+ * memory. */
 static bool find_taps(struct direction *way, const double *u, uint32_t n, uint32_t j)
 {
     const uint32_t least = j > 0 ? way->column[j - 1].first : 0;
