@@ -50,7 +50,7 @@ struct oct_config {
         uint32_t samples; /* 832 */
         uint32_t bits;    /* 16: significant bits of a sample, 1..16; saturation is 2^bits - 1 */
     } camera;
-    struct {
+    struct oct_config_scan {
         uint32_t lines, bscans; /* 240, 240 */
         uint32_t repeats;       /* 1: B-scans at one place */
         uint32_t interleave;    /* 1: places in turn; repeats * interleave divides bscans */
@@ -68,6 +68,7 @@ struct oct_config {
         double refractive_index;                         /* 1.36 */
         double axial_um;                /* optical path of a depth pixel; 0: unknown */
         double lambda_nm, bandwidth_nm; /* of the band that the samples span; 0: unknown */
+        oct_config_string choices;      /* scan_choices.h */
     } scan;
     struct {
         oct_config_string wavelengths, kmap, dispersion, background;       /* paths; "": none */

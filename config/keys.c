@@ -233,6 +233,9 @@ static const struct oct_param scan_keys[] = {
     {VALUE(scan, bandwidth_nm), .when = OCT_CONFIG_IDLE, .least = 0, .most = OCT_MAX_WAVELENGTH_NM,
      .standard = "0", .unit = "nm",
      .meaning = "First to last sample's wavelength; not the width of the source."},
+    {VALUE(scan, choices), .when = OCT_CONFIG_START, .standard = "",
+     .takes = "NAME: KEY=VALUE ... | NAME: ...",
+     .meaning = "Scans that octview and octctl rescan offer; keys of [scan]; others stay."},
 };
 
 static const struct oct_param calibration_keys[] = {

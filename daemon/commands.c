@@ -213,7 +213,10 @@ static cJSON *reply_to_start(struct oct_daemon *daemon, const cJSON *request, st
 static cJSON *reply_to_stop(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
-    return oct_daemon_stop(daemon, err) ? NULL : granted(daemon);
+    if (oct_daemon_stop(daemon, err))
+        return NULL;
+    oct_rescan_give_up(daemon);
+    return granted(daemon);
 }
 
 /* A member that must be a string; NULL and a filled err otherwise. */
@@ -401,12 +404,33 @@ static void add_way(const struct oct_daemon *d, const struct oct_scan *scan, uin
     }
 }
 
+static cJSON *change_scan(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+{
+    struct oct_scan_wish wish = {.to = NULL};
+    double volumes;
+    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(request, "set");
+    if (cJSON_GetObjectItemCaseSensitive(request, "to") && !(wish.to = text_of(request, "to", err)))
+        return NULL;
+    if (keys && !cJSON_IsObject(keys)) {
+        oct_fail(err, OCT_E_ARG, "the field \"set\" is no object of keys of [scan]");
+        return NULL;
+    }
+    wish.keys = keys;
+    if (!whole_number_of(request, "volumes", OCT_MOST_VOLUMES, 0, &volumes, err))
+        return NULL;
+    wish.n_volumes = (uint32_t)volumes;
+    return oct_daemon_rescan(daemon, &wish, err) ? NULL : granted(daemon);
+}
+
 /* Of the running session; the configuration may have changed since it was built. */
 static cJSON *reply_to_scan(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     double first;
-    if (!daemon->session) {
-        oct_fail(err, OCT_E_STATE, "octd is not running: its scan is that of the next start");
+    if (cJSON_HasObjectItem(request, "to") || cJSON_HasObjectItem(request, "set"))
+        return change_scan(daemon, request, err);
+    if (!daemon->session || !oct_daemon_is_settled(daemon)) {
+        oct_fail(err, daemon->session ? OCT_E_AGAIN : OCT_E_STATE,
+                 "no scan runs: it is that of the next start");
         return NULL;
     }
     if (!whole_number_of(request, "first", 1e15, 0, &first, err))
@@ -414,14 +438,7 @@ static cJSON *reply_to_scan(struct oct_daemon *daemon, const cJSON *request, str
     const struct oct_scan *scan = &oct_pipeline_plan(daemon->session->pipeline)->scan;
     cJSON *reply = cJSON_CreateObject();
     cJSON_AddBoolToObject(reply, "ok", true);
-    cJSON_AddStringToObject(reply, "pattern", oct_scan_pattern_names[scan->pattern]);
-    cJSON_AddNumberToObject(reply, "lines", scan->n_lines);
-    cJSON_AddNumberToObject(reply, "bscans", scan->n_bscans);
-    cJSON_AddNumberToObject(reply, "flyback_lines", scan->flyback_lines);
-    cJSON_AddNumberToObject(reply, "sent_lines",
-                            (double)scan->n_bscans * oct_scan_sent_lines(scan));
-    cJSON_AddNumberToObject(reply, "line_rate_hz",
-                            oct_line_rate_hz(&daemon->line_rate, &daemon->config));
+    oct_rescan_describe(daemon, reply);
     cJSON_AddNumberToObject(reply, "first", first);
     add_way(daemon, scan, (uint64_t)first, reply);
     return reply;
@@ -457,7 +474,7 @@ static const struct {
     {"background", reply_to_background, false},
     {"shutdown", reply_to_shutdown, false},
     {"calibrate", reply_to_calibrate, false},
-    {"scan", reply_to_scan, false},
+    {"scan", reply_to_scan, true},
 };
 
 /* What an answered request still waits for. */
@@ -487,7 +504,7 @@ static cJSON *run_command(struct oct_daemon *daemon, const cJSON *request,
         }
     oct_fail(err, OCT_E_ARG,
              "the command '%.40s' is unknown: use status, start, stop, record, set, get, "
-             "background, calibrate or shutdown",
+             "background, calibrate, scan or shutdown",
              name);
     return NULL;
 }

@@ -89,7 +89,8 @@ enum oct_err oct_daemon_init(struct oct_daemon *d, uv_loop_t *loop, const struct
     if (!d->zmq_context)
         return oct_fail(err, OCT_E_NO_MEMORY, "no ZeroMQ context: %s", zmq_strerror(zmq_errno()));
     zmq_ctx_set(d->zmq_context, ZMQ_MAX_SOCKETS, 64);
-    return build_security(d, err);
+    const enum oct_err e = oct_rescan_init(d, err);
+    return e ? e : build_security(d, err);
 }
 
 void oct_daemon_finish(struct oct_daemon *d)
@@ -118,7 +119,7 @@ bool oct_daemon_is_settled(const struct oct_daemon *d)
         return true;
     /* A try was not requested; requests wait for its end, some 50 ms. */
     return (d->job.kind == OCT_JOB_NONE || d->job.kind == OCT_JOB_TRY) && !d->must_build &&
-           !d->must_record && !oct_state_is_passing(d->state);
+           !d->must_record && d->rescan.step == OCT_RESCAN_NONE && !oct_state_is_passing(d->state);
 }
 
 /* ---- commands ---- */
@@ -174,6 +175,7 @@ enum oct_err oct_daemon_record(struct oct_daemon *d, bool start, const uint32_t 
     if (e)
         return e;
     if (!start) {
+        d->rescan.must_record = false;
         stop_recording(d);
         return OCT_OK;
     }
@@ -350,6 +352,8 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
     if (d->session && !waits && (e = check_analysis(d, &changed, key, err)))
         return e;
     d->config = changed;
+    if (strncmp(key, "scan.", 5) == 0) /* what a change of the scan comes back to has it too */
+        oct_rescan_note_set(d, key, value);
     if (waits)
         d->stale = true;
     else

@@ -12,6 +12,7 @@
 #include "daemon/forecast.h"
 #include "daemon/jobs.h"
 #include "daemon/line_rate.h"
+#include "daemon/rescan.h"
 #include "daemon/session.h"
 #include "daemon/source.h"
 #include "daemon/state.h"
@@ -46,6 +47,7 @@ struct oct_daemon {
     uint64_t drain_by_ns;         /* DRAINING: the deadline */
 
     bool stale; /* a key has changed since the session was built */
+    struct oct_rescan rescan;
     struct oct_turned_away not_taken, viewers_cut, flooded;
     struct oct_source source;
     struct oct_driver driver;

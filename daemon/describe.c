@@ -47,6 +47,7 @@ static void add_scan(cJSON *reply, const struct oct_daemon *d, const struct oct_
     add_length(scan, "lateral_um", um.line_um);
     add_length(scan, "slow_um", um.bscan_um);
     add_pattern(scan, &d->config);
+    oct_rescan_describe_choices(d, scan);
     cJSON_AddNumberToObject(scan, "repeats", config->scan.repeats);
     cJSON_AddNumberToObject(scan, "line_rate_hz", oct_line_rate_hz(&d->line_rate, config));
     cJSON_AddStringToObject(scan, "line_rate_from", oct_line_rate_from(&d->line_rate, config));

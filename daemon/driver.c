@@ -103,7 +103,7 @@ static bool prevails(const struct sum *wrong, const struct sum *right)
 
 static bool is_fault(unsigned fault, const struct sum *sum, const struct sum *right)
 {
-    if (fault == OCT_BAD_EPOCH || fault == OCT_BAD_SLOT)
+    if (fault == OCT_BAD_EPOCH || fault == OCT_BAD_SLOT || fault == OCT_BAD_SCAN)
         return sum->n_slices >= SLICES_APART && sum->first - sum->last >= GOES_ON;
     if (fault == OCT_DRIVER_NO_PUSH) /* while messages arrive, failed connections are another
                                         program's */
@@ -240,8 +240,9 @@ static void explain_fields(struct oct_driver *d, unsigned fault, const struct oc
 {
     const struct oct_lines_header *h = &m->header;
     CURE(d, LAYOUT_CURE);
-    if (fault == OCT_BAD_RESERVED && h->flags & ~(OCT_LINES_STARTS | OCT_LINES_ENDS)) {
-        WHAT(d, "the header has flags %u, known are 1 (starts) and 2 (ends)", h->flags);
+    if (fault == OCT_BAD_RESERVED && h->flags & ~OCT_LINES_ALL_FLAGS) {
+        WHAT(d, "the header has flags %u, known are 1 (starts), 2 (ends) and 4 (follows)",
+             h->flags);
         CURE(d, "set the flags to 0, 1, 2 or 3");
     } else if (fault == OCT_BAD_RESERVED) {
         WHAT(d, "the last 12 bytes of the header are not zero");
@@ -385,6 +386,12 @@ void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_d
     case OCT_BAD_SLOT:
         WHAT(d, "slots of shared memory are named that do not hold the message");
         CURE(d, "open the memory anew when the daemon has gone, write the tag before the message");
+        break;
+    case OCT_BAD_SCAN:
+        WHAT(d, "lines of another scan than octd's come%s",
+             m->header.flags & OCT_LINES_FOLLOWS ? "" : ", or their driver does not say of which");
+        CURE(d, "let the driver follow the topic scan (docs/camera-drivers.md), or send stop and "
+                "start, after which octd takes lines of any driver as of its scan");
         break;
     case OCT_BAD_EPOCH:
     case OCT_DRIVER_EPOCH_AGAIN:

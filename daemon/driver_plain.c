@@ -12,6 +12,7 @@ static const char *const without_numbers[OCT_N_DRIVER_FAULTS] = {
     [OCT_BAD_RESERVED] = "the camera's messages are not as octd expects them",
     [OCT_BAD_CRC] = "the camera's lines arrive damaged: their check sum is wrong",
     [OCT_BAD_SLOT] = "the camera's lines are not where the camera says that they are",
+    [OCT_BAD_SCAN] = "the camera has not followed the change of the scan",
     [OCT_BAD_EPOCH] = "two cameras send at once: the lines of one are left out",
     [OCT_DRIVER_RESENT] = "the camera sends the same lines again and again",
     [OCT_DRIVER_SEQUENCE_STUCK] = "the camera's messages all have the same number",

@@ -18,7 +18,7 @@ static void build(struct oct_daemon_job *job)
     oct_session_destroy(job->session);
     job->session = NULL;
     if (oct_session_create(&job->session, &job->config, job->keys, job->name, job->open,
-                           &job->err) == OCT_OK)
+                           &job->epochs, &job->err) == OCT_OK)
         oct_daemon_forecast_measure(&job->forecast, &job->config, job->session);
 }
 

@@ -35,6 +35,7 @@ struct oct_daemon_job {
     char name[32];                       /* of the run */
     struct oct_access *keys;             /* BUILD: borrowed; NULL: no keys are configured */
     bool open;                           /* BUILD: take lines at once */
+    struct oct_epochs epochs;            /* BUILD: whose lines are heard */
     struct oct_daemon_forecast forecast; /* BUILD, RECORD: in and out */
     struct oct_forecast_series rates;    /* TRY: out */
     bool refused;         /* BUILD: the new configuration was refused; session is the old one */

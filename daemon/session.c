@@ -180,7 +180,8 @@ static enum oct_err create_publisher(struct oct_session *s, const struct oct_con
 }
 
 static enum oct_err create_ends(struct oct_session *s, const struct oct_config *config,
-                                const char *name, bool open, struct oct_error *err)
+                                const char *name, bool open, const struct oct_epochs *epochs,
+                                struct oct_error *err)
 {
     uint32_t buffer = 0, history = 0;
     const struct oct_geometry *g = &s->plan->geometry;
@@ -197,6 +198,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .slot_bscans = config->ingest.slot_bscans,
         .lend = true,
         .scan = &s->plan->scan,
+        .epochs = epochs,
         .memory = oct_pipeline_memory(s->pipeline),
         .open = open,
         .losses = s->losses,
@@ -236,7 +238,7 @@ static unsigned buffer_of(const struct oct_session *s)
 
 enum oct_err oct_session_create(struct oct_session **out, const struct oct_config *config,
                                 struct oct_access *keys, const char *name, bool open,
-                                struct oct_error *err)
+                                const struct oct_epochs *epochs, struct oct_error *err)
 {
     *out = NULL;
     struct oct_session *s = calloc(1, sizeof(*s));
@@ -248,7 +250,7 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
         e = oct_fail(err, OCT_E_NO_MEMORY, "no ZeroMQ context: %s", zmq_strerror(zmq_errno()));
     e = e ? e : oct_door_create(&s->door, s->zmq_context, keys, err);
     e = e ? e : create_pipeline(s, config, err);
-    e = e ? e : create_ends(s, config, name, open, err);
+    e = e ? e : create_ends(s, config, name, open, epochs, err);
     if (e) {
         oct_session_destroy(s);
         return e;

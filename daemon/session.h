@@ -40,10 +40,10 @@ struct oct_session {
 };
 
 /* Builds all parts; on failure none is left. keys: borrowed, NULL: no keys are configured. name:
- * what acquisition ids start with. `open`: the gate at the start. */
+ * what acquisition ids start with. `open`: the gate at the start. epochs: see assembler.h. */
 enum oct_err oct_session_create(struct oct_session **session, const struct oct_config *config,
                                 struct oct_access *keys, const char *name, bool open,
-                                struct oct_error *err);
+                                const struct oct_epochs *epochs, struct oct_error *err);
 
 /* Lets a second CPU engine compute noise beside the session, as at the session's start, and adds
  * the measured rate. Reads the session's plan alone; any thread. Takes some 50 ms of all

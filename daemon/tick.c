@@ -102,8 +102,10 @@ static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
         job->config.record.volumes = d->record_volumes;
     }
     memcpy(job->name, d->name, sizeof(job->name));
-    if (kind == OCT_JOB_BUILD)
+    if (kind == OCT_JOB_BUILD) {
+        job->epochs = oct_rescan_next_epochs(d);
         d->session = NULL;
+    }
     oct_job_begin(job, d->loop);
 }
 
@@ -318,6 +320,7 @@ void oct_daemon_tick(struct oct_daemon *d)
         d->is_overdue = !d->has_ended && oct_clock_ns() > d->drain_by_ns;
     else
         note_overdue(d);
+    oct_rescan_tick(d);
     begin_what_is_due(d);
     if (!d->want_shutdown)
         oct_disk_look(&d->disk, d->loop, d->config.record.directory);

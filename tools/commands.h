@@ -111,10 +111,10 @@ extern const struct oct_command oct_command_recon, oct_command_analyse, oct_comm
     oct_command_cells, oct_command_cells_score, oct_command_register, oct_command_register_volumes,
     oct_command_surfaces, oct_command_report, oct_command_flow, oct_command_trace,
     oct_command_calibrate, oct_command_scan, oct_command_status, oct_command_doctor,
-    oct_command_start, oct_command_stop, oct_command_record, oct_command_set, oct_command_get,
-    oct_command_shutdown, oct_command_snapshot, oct_command_background, oct_command_keygen,
-    oct_command_allow, oct_command_web, oct_command_bench, oct_command_completion,
-    oct_command_worklist, oct_command_identify, oct_command_archive;
+    oct_command_start, oct_command_stop, oct_command_record, oct_command_rescan, oct_command_set,
+    oct_command_get, oct_command_shutdown, oct_command_snapshot, oct_command_background,
+    oct_command_keygen, oct_command_allow, oct_command_web, oct_command_bench,
+    oct_command_completion, oct_command_worklist, oct_command_identify, oct_command_archive;
 
 /* The parts of octctl archive. */
 extern const struct oct_command oct_command_archive_send, oct_command_archive_exam,

@@ -272,7 +272,7 @@ void oct_client_encode_header(const struct oct_client *client, const void *lines
         .n_lines = n_lines,
         .n_samples = client->n_samples,
         .format = client->format,
-        .flags = flags,
+        .flags = (uint16_t)(flags | (client->follows ? OCT_LINES_FOLLOWS : 0)),
         .epoch = client->epoch,
         .crc32c = client->crc && n_lines ? oct_crc32c(lines, n_bytes) : 0,
     };
@@ -452,6 +452,18 @@ void oct_client_start(struct oct_client *client)
 {
     client->next_line = 0;
     client->flags = OCT_LINES_STARTS;
+}
+
+void oct_client_follow(struct oct_client *client, uint32_t first_epoch, uint32_t last_epoch)
+{
+    const uint32_t n = last_epoch - first_epoch;
+    const uint32_t before = client->follows ? client->epoch : last_epoch + 1;
+    do
+        client->epoch = first_epoch + (n == UINT32_MAX ? choose_epoch() : choose_epoch() % (n + 1));
+    while (client->epoch == before && n > 0);
+    client->follows = true;
+    client->sequence = 0;
+    oct_client_start(client);
 }
 
 void oct_client_skip(struct oct_client *client, uint64_t n_lines)

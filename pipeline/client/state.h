@@ -43,6 +43,7 @@ struct oct_client {
     uint64_t sequence, next_line;
     uint64_t n_lost; /* messages in shared memory that their daemon had not taken when it ended */
     uint16_t flags;  /* of the next message */
+    bool follows;    /* the epoch is one that octd gave */
     struct oct_client_borrowed borrowed;
     struct oct_client_queue queued;
     struct oct_client_counters counters;

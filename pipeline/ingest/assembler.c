@@ -48,6 +48,7 @@ struct oct_assembler {
     struct oct_geometry geometry;
     uint32_t period, lag; /* lines sent a B-scan, and of these before its first A-line */
     struct oct_scan scan; /* what turns B-scans; n_lines 0: nothing does */
+    struct oct_epochs epochs;
     struct oct_ring *ring;
     struct oct_loss_log *losses;            /* NULL: losses are not logged */
     uint64_t patience_us, patience_left_us; /* of a message, and what is left of it for this one */
@@ -85,6 +86,7 @@ enum oct_err oct_assembler_create(struct oct_assembler **out, const struct oct_g
     a->period = geometry->n_lines;
     a->ring = ring;
     a->patience_us = patience_us;
+    a->epochs.last = UINT32_MAX;
     a->dropped_valid = malloc(geometry->n_lines);
     if (!a->dropped_valid) {
         free(a);
@@ -109,6 +111,11 @@ void oct_assembler_set_scan(struct oct_assembler *a, const struct oct_scan *scan
     a->scan = *scan;
     a->period = oct_scan_sent_lines(scan);
     a->lag = oct_scan_lag(scan);
+}
+
+void oct_assembler_set_epochs(struct oct_assembler *a, const struct oct_epochs *epochs)
+{
+    a->epochs = *epochs;
 }
 
 void oct_assembler_set_patience(struct oct_assembler *a, uint64_t patience_us)
@@ -371,6 +378,14 @@ static enum oct_bad follow_epoch(struct oct_assembler *a, const struct oct_lines
     return OCT_BAD_NONE;
 }
 
+/* Whether the lines are of another scan than runs, or may be. */
+static bool is_of_other_scan(const struct oct_assembler *a, const struct oct_lines_header *h)
+{
+    if (h->flags & OCT_LINES_FOLLOWS)
+        return h->epoch < a->epochs.first || h->epoch > a->epochs.last;
+    return a->epochs.only_followers;
+}
+
 /* Whether number a was sent after number b; numbers wrap at 2^64. At a distance of half the range
  * neither was. */
 static bool is_after(uint64_t a, uint64_t b)
@@ -625,6 +640,8 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
 {
     struct oct_lines_header h;
     enum oct_bad bad = check_message(a, &h, header, header_bytes, payload, payload_bytes);
+    if (!bad && is_of_other_scan(a, &h))
+        bad = OCT_BAD_SCAN;
     if (!bad)
         bad = follow_epoch(a, &h, arrival_ns);
     if (!bad && h.n_lines && a->now.format && h.format != a->now.format)

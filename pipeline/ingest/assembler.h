@@ -37,6 +37,11 @@
  * from then on. When 16 messages in a row that were sent after it have brought only lines that it
  * skipped, each beyond the one before, the next one begins a new acquisition.
  *
+ * Which scan lines are of (OCT_LINES_FOLLOWS): a driver that follows octd's scan takes its epochs
+ * from those that octd gives for each scan (oct_epochs). Its lines of another scan are refused
+ * (OCT_BAD_SCAN); where a change of the scan has been asked for, so are those of drivers that do
+ * not follow: nothing tells of which scan these are.
+ *
  * One thread calls take, flush and end (the ingest thread). Any thread may read the counts; if it
  * reads dropped or delivered before begun, they are no larger than begun. */
 #ifndef OCT_PIPELINE_INGEST_ASSEMBLER_H
@@ -95,6 +100,15 @@ enum oct_err oct_assembler_create(struct oct_assembler **assembler,
 /* Which of the lines that are sent belong to a B-scan, and in which order. Without it all do, in
  * theirs. Before the first take. */
 void oct_assembler_set_scan(struct oct_assembler *assembler, const struct oct_scan *scan);
+
+/* Epochs of the scan that runs, first to last. only_followers: lines of a driver that does not
+ * follow are refused. */
+struct oct_epochs {
+    uint32_t first, last;
+    bool only_followers;
+};
+/* Before the first take; without it lines of all epochs are heard. */
+void oct_assembler_set_epochs(struct oct_assembler *assembler, const struct oct_epochs *epochs);
 
 /* Changes the patience from the next message on; the ingest shortens it when the gate closes. */
 void oct_assembler_set_patience(struct oct_assembler *assembler, uint64_t patience_us);

@@ -459,6 +459,8 @@ enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
         oct_assembler_set_losses(in->assembler, options->losses);
         if (options->scan)
             oct_assembler_set_scan(in->assembler, options->scan);
+        if (options->epochs)
+            oct_assembler_set_epochs(in->assembler, options->epochs);
         if (may_lend(options))
             e = create_loans(in, oct_ring_n_slots(raw), err);
     }

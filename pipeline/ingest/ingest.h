@@ -29,8 +29,9 @@ struct oct_ingest_options {
     double idle_s;               /* an unfinished B-scan is delivered after this pause; 0: never */
     bool open;                   /* the gate at the start */
     const struct oct_scan *scan; /* read by create; NULL: see oct_assembler_set_scan */
-    struct oct_loss_log *losses; /* see assembler.h; may be NULL */
-    struct oct_door *door;       /* borrowed; NULL: anyone on this machine may send */
+    const struct oct_epochs *epochs; /* likewise; NULL: all */
+    struct oct_loss_log *losses;     /* see assembler.h; may be NULL */
+    struct oct_door *door;           /* borrowed; NULL: anyone on this machine may send */
 };
 
 /* Binds the socket and starts the thread. zmq_context is a ZeroMQ context, borrowed. OCT_E_IO: the

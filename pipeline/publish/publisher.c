@@ -26,7 +26,8 @@
 #define MOST_KEEPERS 40u                /* more than a slow subscriber's queue */
 #define KEPT_BYTES (UINT64_C(32) << 20) /* most memory for them */
 #define LEAST_KEPT_BYTES 16384u         /* less is copied sooner */
-#define MORE_COMPLEX 4u                 /* asked for beyond what is under way: none is missed */
+#define TOPIC_SCAN "scan"
+#define MORE_COMPLEX 4u /* asked for beyond what is under way: none is missed */
 
 /* A message on its way out. While ZeroMQ sends, it also handles subscriptions, for as long as any
  * arrive. If the slot were lent during that time, a viewer could block a driver whose shared memory
@@ -75,6 +76,9 @@ struct oct_publisher {
     char session[32];
     pthread_t thread;
     atomic_bool ending;   /* destroy waits */
+    pthread_mutex_t lock; /* guards scan_text */
+    char *scan_text;      /* NULL: none yet */
+    atomic_bool must_say_scan;
     uint32_t acquisition; /* the thread's: of the picture before */
     struct oct_latency latency;
 };
@@ -332,6 +336,8 @@ static void admit_subscription(struct oct_publisher *pub, zmq_msg_t *message)
         return; /* the door has cut it off */
     oct_subscriptions_note(pub->subscriptions, zmq_msg_get(message, ZMQ_SRCFD), bytes[0] == 1,
                            bytes + 1, n - 1);
+    if (bytes[0] == 1 && n - 1 <= strlen(TOPIC_SCAN) && memcmp(bytes + 1, TOPIC_SCAN, n - 1) == 0)
+        atomic_store(&pub->must_say_scan, true);
 }
 
 /* Subscriptions as they come: ZeroMQ has obeyed them already, the door wants to know whose they
@@ -356,6 +362,27 @@ static void take_subscriptions(struct oct_publisher *pub)
             break;
     }
     oct_subscriptions_review(pub->subscriptions);
+}
+
+/* Says to all who subscribe which scan runs, when it is announced and when one more wants to know:
+ * who knows it already sees that its number is the same. */
+static void say_scan(struct oct_publisher *pub)
+{
+    struct parcel parcel = {.is_timed = false};
+    bool is_filled = false;
+    if (!atomic_exchange(&pub->must_say_scan, false))
+        return;
+    for (int i = 0; i < 3; i++)
+        zmq_msg_init(&parcel.part[i]);
+    pthread_mutex_lock(&pub->lock);
+    if (pub->scan_text)
+        is_filled = fill_part(&parcel.part[0], TOPIC_SCAN, strlen(TOPIC_SCAN)) &&
+                    fill_part(&parcel.part[1], pub->scan_text, strlen(pub->scan_text));
+    pthread_mutex_unlock(&pub->lock);
+    if (is_filled)
+        send_parcel(pub, &parcel);
+    for (int i = 0; i < 3; i++)
+        zmq_msg_close(&parcel.part[i]);
 }
 
 /* Sends what is left after the end of the pictures. Results are computed a little longer; once
@@ -386,6 +413,7 @@ static void *run_publisher(void *argument)
     for (;;) {
         uint64_t slot;
         take_subscriptions(pub);
+        say_scan(pub);
         enum oct_err e = oct_ring_read(pictures->reader, more ? 0 : WAIT_US, &slot);
         if (e == OCT_E_CLOSED)
             break;
@@ -418,7 +446,8 @@ static enum oct_err check_source(const struct oct_publisher *pub, const struct o
     enum oct_err e = oct_image_form_check(form, err);
     if (e)
         return e;
-    bool is_taken = strcmp(form->name, OCT_TOPIC_SPECTRUM) == 0;
+    bool is_taken =
+        strcmp(form->name, OCT_TOPIC_SPECTRUM) == 0 || strcmp(form->name, TOPIC_SCAN) == 0;
     for (unsigned i = 0; i < pub->n_topics; i++)
         is_taken |= strcmp(form->name, pub->topics[i].name) == 0;
     if (is_taken)
@@ -549,6 +578,8 @@ static void free_all(struct oct_publisher *pub)
         if (!oct_ring_keeps(pub->keepers[i])) /* the others go with the ring */
             oct_ring_reader_destroy(pub->keepers[i]);
     oct_subscriptions_destroy(pub->subscriptions);
+    pthread_mutex_destroy(&pub->lock);
+    free(pub->scan_text);
     free(pub->topics);
     free(pub->line);
     free(pub);
@@ -562,6 +593,7 @@ enum oct_err oct_publisher_create(struct oct_publisher **out,
     struct oct_publisher *pub = calloc(1, sizeof(*pub));
     if (!pub)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
+    pthread_mutex_init(&pub->lock, NULL);
     pub->geometry = *options->geometry;
     pub->limit = options->limit;
     pub->door = options->door;
@@ -621,6 +653,19 @@ uint64_t oct_publisher_skipped(const struct oct_publisher *pub)
 struct oct_latency_summary oct_publisher_latency(const struct oct_publisher *pub)
 {
     return oct_latency_summarise(&pub->latency);
+}
+
+bool oct_publisher_announce_scan(struct oct_publisher *pub, const char *json)
+{
+    char *text = strdup(json);
+    if (!text)
+        return false;
+    pthread_mutex_lock(&pub->lock);
+    free(pub->scan_text);
+    pub->scan_text = text;
+    pthread_mutex_unlock(&pub->lock);
+    atomic_store(&pub->must_say_scan, true);
+    return true;
 }
 
 const char *oct_publisher_endpoint(const struct oct_publisher *pub)

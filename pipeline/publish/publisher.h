@@ -78,4 +78,8 @@ uint64_t oct_publisher_skipped(const struct oct_publisher *publisher);
 struct oct_latency_summary oct_publisher_latency(const struct oct_publisher *publisher);
 const char *oct_publisher_endpoint(const struct oct_publisher *publisher);
 
+/* What the topic `scan` says from now on: JSON text, copied, sent at once and to everyone who
+ * subscribes later, with an empty third part. Any thread. False: out of memory. */
+bool oct_publisher_announce_scan(struct oct_publisher *publisher, const char *json);
+
 #endif

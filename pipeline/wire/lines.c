@@ -18,6 +18,7 @@ const char *const oct_bad_names[OCT_N_BAD] = {
     [OCT_BAD_CRC] = "crc",
     [OCT_BAD_EPOCH] = "epoch",
     [OCT_BAD_SLOT] = "slot",
+    [OCT_BAD_SCAN] = "scan",
 };
 
 static const char magic[4] = {'O', 'C', 'T', 'L'};
@@ -71,13 +72,13 @@ void oct_lines_encode(const struct oct_lines_header *header, uint8_t bytes[OCT_L
 
 static enum oct_bad check_header(const struct oct_lines_header *header)
 {
-    if (header->flags & ~(OCT_LINES_STARTS | OCT_LINES_ENDS))
+    if (header->flags & ~OCT_LINES_ALL_FLAGS)
         return OCT_BAD_RESERVED;
     if (header->format < OCT_LINES_U8 || header->format > OCT_LINES_12P)
         return OCT_BAD_FORMAT;
     if (header->n_samples == 0 || header->n_samples > OCT_MAX_SAMPLES)
         return OCT_BAD_SAMPLES;
-    if (header->n_lines == 0 && header->flags == 0)
+    if (header->n_lines == 0 && (header->flags & ~OCT_LINES_FOLLOWS) == 0)
         return OCT_BAD_LINES;
     if (header->first_line > UINT64_MAX - header->n_lines)
         return OCT_BAD_LINES;

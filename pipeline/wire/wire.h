@@ -15,7 +15,12 @@
 #define OCT_LINES_HEADER_BYTES 64
 #define OCT_LINES_VERSION 1
 
-enum oct_lines_flag { OCT_LINES_STARTS = 1, OCT_LINES_ENDS = 2 };
+enum oct_lines_flag {
+    OCT_LINES_STARTS = 1,
+    OCT_LINES_ENDS = 2,
+    OCT_LINES_FOLLOWS = 4, /* the epoch is one that octd gave for the scan of these lines */
+};
+#define OCT_LINES_ALL_FLAGS (OCT_LINES_STARTS | OCT_LINES_ENDS | OCT_LINES_FOLLOWS)
 
 struct oct_lines_header {
     uint64_t sequence;   /* +1 a message within an epoch */
@@ -44,6 +49,7 @@ enum oct_bad {
     OCT_BAD_CRC,
     OCT_BAD_EPOCH, /* another epoch's acquisition runs (assembler.h) */
     OCT_BAD_SLOT,  /* a slot of shared memory that is none, or does not hold this message */
+    OCT_BAD_SCAN,  /* lines of another scan than runs, or that do not say of which (assembler.h) */
     OCT_N_BAD
 };
 extern const char *const oct_bad_names[OCT_N_BAD]; /* as they stand in the status */

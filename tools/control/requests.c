@@ -1,10 +1,11 @@
-/* status, start, stop, record, set, get, shutdown: one JSON object each way over ZeroMQ (contract
+/* status, start, stop, record, rescan, set, get, shutdown: one JSON object each way over ZeroMQ (contract
  * section 5, control). */
 #include "tools/commands.h"
 #include "tools/control/status_table.h"
 #include "tools/control/wait.h"
 
 #include <cjson/cJSON.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +18,28 @@ struct call {
     double timeout_s; /* without an answer */
     double wait_s;
     bool json, no_wait;
-    uint64_t volumes; /* of `record start`; UINT64_MAX: not said */
+    uint64_t volumes; /* of `record start` and `rescan`; UINT64_MAX: not said */
     char **plain;     /* [n_plain] arguments that are no options */
     int n_plain;
     struct oct_control_link *control;
     bool pending; /* the daemon granted the request and still works on it */
     bool is_said; /* its effect is, in other words than "ok" */
+};
+
+static const struct oct_option rescan_options[] = {
+    {"--volumes", "N", "then the driver ends the acquisition after N volumes; 0: it goes on (0)",
+     OCT_OPTION_COUNT, .at = offsetof(struct call, volumes), .most = OCT_MOST_VOLUMES},
+    {"--json", NULL, "print the daemon's answer as it came", OCT_OPTION_FLAG,
+     .at = offsetof(struct call, json)},
+    {"--timeout", "S", "wait at most S seconds for the answer", OCT_OPTION_NUMBER,
+     .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_TIMEOUT_S,
+     .standard = "5"},
+    {"--wait", "S", "and for what it grants while nothing gets on (daemon.drain_s + 5)",
+     OCT_OPTION_NUMBER, .at = offsetof(struct call, wait_s), .least = OCT_OPTION_ABOVE_0,
+     .most = MOST_TIMEOUT_S},
+    {"--endpoint", "E", "the daemon's control.endpoint", OCT_OPTION_TEXT,
+     .at = offsetof(struct call, endpoint)},
+    {NULL},
 };
 
 /* The first is of `record` alone. */
@@ -106,13 +123,43 @@ static void print_answer(const struct call *call, const cJSON *answer)
     }
 }
 
-/* {"cmd": command, key: value ...} */
-static char *request_of(const struct call *call, const char *const keys[2])
+/* {"cmd": "scan", "to": name, "set": {key: value ...}}: the plain argument without '=' is the
+ * name; none at all is the scan as configured. */
+static cJSON *scan_request_of(const struct call *call)
+{
+    cJSON *request = cJSON_CreateObject(), *set = NULL;
+    const char *to = call->n_plain ? NULL : "";
+    cJSON_AddStringToObject(request, "cmd", "scan");
+    for (int i = 0; i < call->n_plain; i++) {
+        char *value = strchr(call->plain[i], '=');
+        if (!value) {
+            to = call->plain[i];
+            continue;
+        }
+        set = set ? set : cJSON_AddObjectToObject(request, "set");
+        *value = '\0';
+        const char *key = call->plain[i];
+        cJSON_AddStringToObject(set, strncmp(key, "scan.", 5) == 0 ? key + 5 : key, value + 1);
+        *value = '=';
+    }
+    if (to)
+        cJSON_AddStringToObject(request, "to", to);
+    return request;
+}
+
+static cJSON *plain_request_of(const struct call *call, const char *const keys[2])
 {
     cJSON *request = cJSON_CreateObject();
     cJSON_AddStringToObject(request, "cmd", call->name);
     for (int i = 0; i < call->n_plain; i++)
         cJSON_AddStringToObject(request, keys[i], call->plain[i]);
+    return request;
+}
+
+/* {"cmd": command, key: value ...}. keys: NULL: of a change of the scan. */
+static char *request_of(const struct call *call, const char *const keys[2])
+{
+    cJSON *request = keys ? plain_request_of(call, keys) : scan_request_of(call);
     if (call->volumes != UINT64_MAX)
         cJSON_AddNumberToObject(request, "volumes", (double)call->volumes);
     char *text = cJSON_PrintUnformatted(request);
@@ -157,7 +204,8 @@ static int end_daemon(struct call *call)
     pid_t process;
     const bool waits = !call->no_wait && oct_control_find_process(&wait, &process);
     const double most_s = waits ? oct_control_most_ending_s(&wait) : 0;
-    const int status = talk(call, NULL);
+    static const char *const keys[2] = {NULL};
+    const int status = talk(call, keys);
     return !status && waits ? oct_control_wait_ended(&wait, process, most_s) : status;
 }
 
@@ -182,6 +230,18 @@ static int record(struct call *call)
     return status;
 }
 
+static int rescan(struct call *call)
+{
+    const struct oct_control_wait wait = wait_of(call);
+    int n_names = 0;
+    for (int i = 0; i < call->n_plain; i++)
+        n_names += strchr(call->plain[i], '=') == NULL;
+    if (n_names > 1)
+        return oct_command_misuse(call->name, "one NAME of scan.choices at most");
+    const int status = talk(call, NULL);
+    return !status && call->pending ? oct_control_wait_done(&wait, false) : status;
+}
+
 /* status, start, stop, set, get. */
 static int request(struct call *call)
 {
@@ -198,7 +258,7 @@ static int run_request(struct oct_config *config, int argc, char **argv)
 {
     static const struct oct_command *const all[] = {
         &oct_command_status, &oct_command_start, &oct_command_stop,     &oct_command_record,
-        &oct_command_set,    &oct_command_get,   &oct_command_shutdown,
+        &oct_command_set,    &oct_command_get,   &oct_command_shutdown, &oct_command_rescan,
     };
     const struct oct_command *command = all[0];
     for (size_t i = 1; i < sizeof(all) / sizeof(all[0]); i++)
@@ -208,6 +268,7 @@ static int run_request(struct oct_config *config, int argc, char **argv)
     if (!status)
         status = command == &oct_command_record     ? record(&call)
                  : command == &oct_command_shutdown ? end_daemon(&call)
+                 : command == &oct_command_rescan   ? rescan(&call)
                                                     : request(&call);
     oct_control_close(call.control);
     /* Scripts rely on "ok": it is printed once the command has taken effect, never before. */
@@ -274,6 +335,15 @@ const struct oct_command oct_command_get = {
     .n_most = 1,
     .words = OCT_WORDS_KEYS,
     .too_few = "which key?",
+    .run = run_request,
+};
+
+const struct oct_command oct_command_rescan = {
+    .name = "rescan",
+    .usage = "[NAME] [KEY=VALUE...]",
+    .help = "change the running scan: one of scan.choices, keys of [scan], or back",
+    .options = rescan_options,
+    .n_most = INT_MAX,
     .run = run_request,
 };
 

@@ -132,6 +132,12 @@ enum oct_client_result oct_client_wait_connected(struct oct_client *client, uint
 /* The next line begins a new acquisition: it gets number 0 and its block the start flag. */
 void oct_client_start(struct oct_client *client);
 
+/* The same in an epoch between those two, both included, which octd has given for the scan that the
+ * lines are of (topic and control command `scan`): its driver follows it. octd then takes the lines
+ * as of that scan, or refuses them; never as of another. Before the first line, whenever the scan
+ * has another number, and again after oct_client_end. */
+void oct_client_follow(struct oct_client *client, uint32_t first_epoch, uint32_t last_epoch);
+
 /* n_lines lines were lost before the next one. */
 void oct_client_skip(struct oct_client *client, uint64_t n_lines);
 

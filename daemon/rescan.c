@@ -1,0 +1,277 @@
+#include "daemon/rescan.h"
+
+#include "daemon/daemon.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define EPOCH_BITS 20u /* of an epoch, which a driver chooses itself; those above are the scan's */
+#define EPOCH_TAGS (1u << (32 - EPOCH_BITS))
+
+enum oct_err oct_rescan_init(struct oct_daemon *d, struct oct_error *err)
+{
+    const uint64_t now_s = (uint64_t)time(NULL);
+    d->rescan = (struct oct_rescan){.salt = (uint32_t)(now_s ^ oct_clock_ns() / 1000),
+                                    .configured = d->config.scan};
+    return oct_scan_choices_check(&d->config, err);
+}
+
+/* ---- the wish ---- */
+
+static enum oct_err set_keys(struct oct_config *config, const cJSON *keys, struct oct_error *err)
+{
+    const cJSON *item;
+    enum oct_err e = OCT_OK;
+    cJSON_ArrayForEach(item, keys)
+    {
+        char number[40];
+        const char *value = cJSON_GetStringValue(item);
+        if (cJSON_IsNumber(item)) {
+            snprintf(number, sizeof(number), "%.17g", item->valuedouble);
+            value = number;
+        }
+        if (!value)
+            return oct_fail(err, OCT_E_ARG, "scan.%.40s: the value is no string and no number",
+                            item->string);
+        if ((e = oct_scan_set_key(config, item->string, value, err)))
+            break;
+    }
+    return e;
+}
+
+static enum oct_err apply_wish(const struct oct_daemon *d, const struct oct_scan_wish *wish,
+                               struct oct_config *changed, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    if (wish->to) {
+        changed->scan = d->rescan.configured;
+        if (wish->to[0])
+            e = oct_scan_choose(changed, wish->to, err);
+    }
+    e = e ? e : set_keys(changed, wish->keys, err);
+    return e ? e : oct_scan_config_check(changed, err);
+}
+
+static void note_choice(struct oct_rescan *r, const struct oct_scan_wish *wish)
+{
+    memcpy(r->choice_before, r->choice, sizeof(r->choice));
+    r->was_by_keys = r->is_by_keys;
+    r->is_by_keys = wish->keys != NULL || (!wish->to && r->is_by_keys);
+    if (wish->to)
+        snprintf(r->choice, sizeof(r->choice), "%s", wish->to);
+    r->n_volumes = wish->n_volumes;
+}
+
+static void begin_change(struct oct_daemon *d)
+{
+    struct oct_rescan *r = &d->rescan;
+    struct oct_error ignored;
+    r->must_record = oct_daemon_is_recording(d) && !d->recorder.stopping;
+    r->record_volumes = d->record_volumes;
+    oct_daemon_stop(d, &ignored); /* granted in the states that lead here */
+    r->step = OCT_RESCAN_DRAINS;
+    d->stale = true;
+}
+
+enum oct_err oct_daemon_rescan(struct oct_daemon *d, const struct oct_scan_wish *wish,
+                               struct oct_error *err)
+{
+    struct oct_config changed = d->config;
+    struct oct_rescan *r = &d->rescan;
+    if (d->want_shutdown)
+        return oct_fail(err, OCT_E_STATE, "the daemon is ending");
+    if (!oct_daemon_is_settled(d))
+        return oct_fail(err, OCT_E_AGAIN,
+                        "the daemon is starting, stopping or changing its scan: ask again in a "
+                        "moment");
+    const enum oct_err e = apply_wish(d, wish, &changed, err);
+    if (e)
+        return e;
+    r->before = d->config.scan;
+    note_choice(r, wish);
+    oct_log(OCT_LOG_INFO, "scan: %s -> %s%s%s", oct_scan_pattern_names[d->config.scan.pattern],
+            oct_scan_pattern_names[changed.scan.pattern], r->choice[0] ? ", " : "", r->choice);
+    d->config = changed;
+    d->stale = true;
+    if (d->state != OCT_STATE_IDLE && d->state != OCT_STATE_ERROR)
+        begin_change(d);
+    return OCT_OK;
+}
+
+void oct_rescan_note_set(struct oct_daemon *d, const char *key, const char *value)
+{
+    struct oct_config config = d->config;
+    config.scan = d->rescan.configured;
+    if (oct_config_set(&config, key, value, "control", NULL) == OCT_OK)
+        d->rescan.configured = config.scan;
+}
+
+/* ---- the steps ---- */
+
+void oct_rescan_give_up(struct oct_daemon *d)
+{
+    d->rescan.step = OCT_RESCAN_NONE;
+    d->stale |= d->rescan.only_followers;
+    d->rescan.only_followers = false;
+}
+
+static void build(struct oct_daemon *d, enum oct_rescan_step step)
+{
+    struct oct_error err;
+    d->rescan.only_followers = true;
+    if (oct_daemon_start(d, &err)) {
+        d->outcome = err;
+        d->rescan.step = OCT_RESCAN_NONE;
+        return;
+    }
+    d->rescan.step = step;
+}
+
+/* The session cannot be built for the new scan. Unless the old one is no longer possible either,
+ * octd goes on with it. */
+static void build_before(struct oct_daemon *d)
+{
+    struct oct_rescan *r = &d->rescan;
+    r->refusal = d->outcome;
+    d->config.scan = r->before;
+    memcpy(r->choice, r->choice_before, sizeof(r->choice));
+    r->is_by_keys = r->was_by_keys;
+    d->stale = true;
+    build(d, OCT_RESCAN_BUILDS_BEFORE);
+}
+
+/* Volumes that the recording had still to hold; it ended behind `files`. */
+static uint32_t volumes_left(const struct oct_daemon *d)
+{
+    const uint64_t n_whole = d->recorder.files - d->recorder.files_incomplete;
+    const uint32_t n = d->rescan.record_volumes;
+    return n > n_whole ? n - (uint32_t)n_whole : 0;
+}
+
+static void record_again(struct oct_daemon *d)
+{
+    struct oct_rescan *r = &d->rescan;
+    struct oct_error err;
+    r->step = OCT_RESCAN_RECORDS;
+    if (!r->must_record || oct_daemon_record(d, true, &r->record_volumes, &err) == OCT_OK)
+        return;
+    oct_daemon_keep_error(d, &err);
+    oct_log(OCT_LOG_ERROR, "recording not gone on with: %s", err.text);
+}
+
+/* Whether nothing is under way but the change itself. */
+static bool is_at_rest(const struct oct_daemon *d)
+{
+    return d->job.kind == OCT_JOB_NONE && !d->must_build && !d->must_record &&
+           !oct_state_is_passing(d->state);
+}
+
+static void take_step(struct oct_daemon *d)
+{
+    struct oct_rescan *r = &d->rescan;
+    const bool runs = d->state != OCT_STATE_IDLE && d->state != OCT_STATE_ERROR;
+    if (r->step == OCT_RESCAN_DRAINS && d->state == OCT_STATE_IDLE) {
+        r->refusal = (struct oct_error){.code = OCT_OK};
+        r->record_volumes = volumes_left(d);
+        r->must_record &= !d->recorder.failure.code;
+        build(d, OCT_RESCAN_BUILDS);
+    } else if (r->step == OCT_RESCAN_BUILDS && !runs) {
+        build_before(d);
+    } else if (r->step == OCT_RESCAN_BUILDS || r->step == OCT_RESCAN_BUILDS_BEFORE) {
+        record_again(d);
+    } else {
+        if (r->refusal.code)
+            d->outcome = r->refusal;
+        r->step = OCT_RESCAN_NONE;
+    }
+}
+
+/* What runs, once nothing stands between the lines and their recording. */
+static void announce(struct oct_daemon *d)
+{
+    struct oct_rescan *r = &d->rescan;
+    if (!d->session || d->state == OCT_STATE_IDLE || d->state == OCT_STATE_ERROR ||
+        r->announced == r->number)
+        return;
+    cJSON *text = cJSON_CreateObject();
+    oct_rescan_describe(d, text);
+    char *json = cJSON_PrintUnformatted(text);
+    if (json && oct_publisher_announce_scan(d->session->publisher, json))
+        r->announced = r->number;
+    cJSON_free(json);
+    cJSON_Delete(text);
+}
+
+void oct_rescan_tick(struct oct_daemon *d)
+{
+    if (d->want_shutdown)
+        d->rescan.step = OCT_RESCAN_NONE;
+    if (d->want_shutdown || !is_at_rest(d))
+        return;
+    if (d->rescan.step != OCT_RESCAN_NONE)
+        take_step(d);
+    if (d->rescan.step == OCT_RESCAN_NONE)
+        announce(d);
+}
+
+/* ---- what runs ---- */
+
+static struct oct_epochs epochs_of(const struct oct_rescan *r)
+{
+    const uint32_t tag = (r->salt + r->number) % EPOCH_TAGS;
+    return (struct oct_epochs){.first = tag << EPOCH_BITS,
+                               .last = tag << EPOCH_BITS | ((1u << EPOCH_BITS) - 1),
+                               .only_followers = r->only_followers};
+}
+
+struct oct_epochs oct_rescan_next_epochs(struct oct_daemon *d)
+{
+    d->rescan.number++;
+    return epochs_of(&d->rescan);
+}
+
+void oct_rescan_describe(const struct oct_daemon *d, cJSON *reply)
+{
+    const struct oct_scan *scan = &oct_pipeline_plan(d->session->pipeline)->scan;
+    const struct oct_epochs epochs = epochs_of(&d->rescan);
+    const double given[] = {epochs.first, epochs.last};
+    cJSON_AddNumberToObject(reply, "number", d->rescan.number);
+    cJSON_AddItemToObject(reply, "epochs", cJSON_CreateDoubleArray(given, 2));
+    cJSON_AddNumberToObject(reply, "volumes", d->rescan.n_volumes);
+    cJSON_AddStringToObject(reply, "pattern", oct_scan_pattern_names[scan->pattern]);
+    cJSON_AddNumberToObject(reply, "lines", scan->n_lines);
+    cJSON_AddNumberToObject(reply, "bscans", scan->n_bscans);
+    cJSON_AddNumberToObject(reply, "repeats", scan->protocol.repeats);
+    cJSON_AddNumberToObject(reply, "interleave", scan->protocol.interleave);
+    cJSON_AddNumberToObject(reply, "line_repeats", scan->protocol.line_repeats);
+    cJSON_AddNumberToObject(reply, "width_um", scan->width_um);
+    cJSON_AddNumberToObject(reply, "height_um", scan->height_um);
+    cJSON_AddNumberToObject(reply, "centre_x_um", scan->centre_um[0]);
+    cJSON_AddNumberToObject(reply, "centre_y_um", scan->centre_um[1]);
+    cJSON_AddNumberToObject(reply, "angle_deg", scan->angle_deg);
+    cJSON_AddNumberToObject(reply, "phase_deg", scan->phase_deg);
+    cJSON_AddNumberToObject(reply, "trigger_delay_lines", scan->delay_lines);
+    cJSON_AddNumberToObject(reply, "flyback_lines", scan->flyback_lines);
+    cJSON_AddNumberToObject(reply, "sent_lines",
+                            (double)scan->n_bscans * oct_scan_sent_lines(scan));
+    cJSON_AddNumberToObject(reply, "line_rate_hz", oct_line_rate_hz(&d->line_rate, &d->config));
+}
+
+void oct_rescan_describe_choices(const struct oct_daemon *d, cJSON *scan)
+{
+    const struct oct_rescan *r = &d->rescan;
+    char name[OCT_SCAN_CHOICE_BYTES];
+    cJSON_AddNumberToObject(scan, "number", r->number);
+    if (r->is_by_keys)
+        cJSON_AddNullToObject(scan, "choice");
+    else
+        cJSON_AddStringToObject(scan, "choice", r->choice);
+    cJSON *choices = cJSON_AddArrayToObject(scan, "choices");
+    for (unsigned i = 0; oct_scan_choice_name(&d->config, i, name); i++)
+        cJSON_AddItemToArray(choices, cJSON_CreateString(name));
+}
