@@ -74,7 +74,8 @@ static enum oct_err set_keys(struct oct_config *config, const struct entry *entr
     memcpy(text, entry->keys, entry->keys_bytes);
     text[entry->keys_bytes] = '\0';
     enum oct_err e = OCT_OK;
-    for (char *key = strtok_r(text, SPACES, &rest); key && !e; key = strtok_r(NULL, SPACES, &rest)) {
+    for (char *key = strtok_r(text, SPACES, &rest); key && !e;
+         key = strtok_r(NULL, SPACES, &rest)) {
         char *value = strchr(key, '=');
         if (!value)
             return oct_fail(err, OCT_E_CONFIG, "'%.40s' is no KEY=VALUE", key);

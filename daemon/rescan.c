@@ -11,6 +11,7 @@
 #include <time.h>
 
 #define EPOCH_BITS 20u /* of an epoch, which a driver chooses itself; those above are the scan's */
+#define ENDS_NS UINT64_C(400000000)
 #define EPOCH_TAGS (1u << (32 - EPOCH_BITS))
 
 enum oct_err oct_rescan_init(struct oct_daemon *d, struct oct_error *err)
@@ -19,6 +20,19 @@ enum oct_err oct_rescan_init(struct oct_daemon *d, struct oct_error *err)
     d->rescan = (struct oct_rescan){.salt = (uint32_t)(now_s ^ oct_clock_ns() / 1000),
                                     .configured = d->config.scan};
     return oct_scan_choices_check(&d->config, err);
+}
+
+/* ends: another scan follows. False: it could not be. */
+static bool announce_scan(struct oct_daemon *d, bool ends)
+{
+    cJSON *text = cJSON_CreateObject();
+    oct_rescan_describe(d, text);
+    cJSON_AddBoolToObject(text, "ends", ends);
+    char *json = cJSON_PrintUnformatted(text);
+    const bool is_done = json && oct_publisher_announce_scan(d->session->publisher, json);
+    cJSON_free(json);
+    cJSON_Delete(text);
+    return is_done;
 }
 
 /* ---- the wish ---- */
@@ -70,12 +84,11 @@ static void note_choice(struct oct_rescan *r, const struct oct_scan_wish *wish)
 static void begin_change(struct oct_daemon *d)
 {
     struct oct_rescan *r = &d->rescan;
-    struct oct_error ignored;
     r->must_record = oct_daemon_is_recording(d) && !d->recorder.stopping;
     r->record_volumes = d->record_volumes;
-    oct_daemon_stop(d, &ignored); /* granted in the states that lead here */
-    r->step = OCT_RESCAN_DRAINS;
-    d->stale = true;
+    r->step = OCT_RESCAN_ENDS;
+    r->ends_by_ns = oct_clock_ns() + ENDS_NS;
+    announce_scan(d, true);
 }
 
 enum oct_err oct_daemon_rescan(struct oct_daemon *d, const struct oct_scan_wish *wish,
@@ -95,7 +108,8 @@ enum oct_err oct_daemon_rescan(struct oct_daemon *d, const struct oct_scan_wish 
     r->before = d->config.scan;
     note_choice(r, wish);
     oct_log(OCT_LOG_INFO, "scan: %s -> %s%s%s", oct_scan_pattern_names[d->config.scan.pattern],
-            oct_scan_pattern_names[changed.scan.pattern], r->choice[0] ? ", " : "", r->choice);
+            oct_scan_pattern_names[changed.scan.pattern],
+            r->choice[0] && !r->is_by_keys ? ", " : "", r->is_by_keys ? "" : r->choice);
     d->config = changed;
     d->stale = true;
     if (d->state != OCT_STATE_IDLE && d->state != OCT_STATE_ERROR)
@@ -171,11 +185,34 @@ static bool is_at_rest(const struct oct_daemon *d)
            !oct_state_is_passing(d->state);
 }
 
+/* What runs, once nothing stands between the lines and their recording. */
+static void announce(struct oct_daemon *d)
+{
+    struct oct_rescan *r = &d->rescan;
+    const bool runs = d->session && d->state != OCT_STATE_IDLE && d->state != OCT_STATE_ERROR;
+    if (runs && r->announced != r->number && announce_scan(d, false))
+        r->announced = r->number;
+}
+
+/* Stops octd once the driver has ended its acquisition, or does not. */
+static void await_end(struct oct_daemon *d)
+{
+    struct oct_error ignored;
+    const struct oct_ingest_counts *counts = oct_ingest_counts(d->session->ingest);
+    const bool is_silent = !d->source.streaming || atomic_load(&counts->over);
+    if (!is_silent && oct_clock_ns() < d->rescan.ends_by_ns)
+        return;
+    oct_daemon_stop(d, &ignored); /* granted in the states that lead here */
+    d->rescan.step = OCT_RESCAN_DRAINS;
+}
+
 static void take_step(struct oct_daemon *d)
 {
     struct oct_rescan *r = &d->rescan;
     const bool runs = d->state != OCT_STATE_IDLE && d->state != OCT_STATE_ERROR;
-    if (r->step == OCT_RESCAN_DRAINS && d->state == OCT_STATE_IDLE) {
+    if (r->step == OCT_RESCAN_ENDS) {
+        await_end(d);
+    } else if (r->step == OCT_RESCAN_DRAINS && d->state == OCT_STATE_IDLE) {
         r->refusal = (struct oct_error){.code = OCT_OK};
         r->record_volumes = volumes_left(d);
         r->must_record &= !d->recorder.failure.code;
@@ -189,22 +226,6 @@ static void take_step(struct oct_daemon *d)
             d->outcome = r->refusal;
         r->step = OCT_RESCAN_NONE;
     }
-}
-
-/* What runs, once nothing stands between the lines and their recording. */
-static void announce(struct oct_daemon *d)
-{
-    struct oct_rescan *r = &d->rescan;
-    if (!d->session || d->state == OCT_STATE_IDLE || d->state == OCT_STATE_ERROR ||
-        r->announced == r->number)
-        return;
-    cJSON *text = cJSON_CreateObject();
-    oct_rescan_describe(d, text);
-    char *json = cJSON_PrintUnformatted(text);
-    if (json && oct_publisher_announce_scan(d->session->publisher, json))
-        r->announced = r->number;
-    cJSON_free(json);
-    cJSON_Delete(text);
 }
 
 void oct_rescan_tick(struct oct_daemon *d)

@@ -3,9 +3,12 @@
  * (oct_publisher_announce_scan), and lines of drivers that follow it are heard, and of these alone:
  * lines of the scan before may still be on their way.
  *
- *     wish --> drain --> build --> record again --> announce
- *                |         | refused: build what was before
- *                +---------+--> given up: stop, shutdown, a failure
+ *     wish --> end --> drain --> build --> record again --> announce
+ *               |        |         | refused: build what was before
+ *               +--------+---------+--> given up: stop, shutdown, a failure
+ *
+ * First the scan that runs is announced to end: a driver that follows ends its acquisition, so that
+ * no line of it is on its way when the gate closes. One that does not is waited for a moment.
  *
  * Main thread only. */
 #ifndef OCT_DAEMON_RESCAN_H
@@ -26,6 +29,7 @@ struct oct_scan_wish {
 
 enum oct_rescan_step {
     OCT_RESCAN_NONE,
+    OCT_RESCAN_ENDS,
     OCT_RESCAN_DRAINS,
     OCT_RESCAN_BUILDS,
     OCT_RESCAN_BUILDS_BEFORE, /* the scan before: the new one was refused */
@@ -34,17 +38,18 @@ enum oct_rescan_step {
 
 struct oct_rescan {
     enum oct_rescan_step step;
-    uint32_t number;               /* of the scan: another for each session */
-    uint32_t salt;                 /* of this run: its epochs are not those of the run before */
-    uint32_t announced;            /* the number that was; 0: none */
-    bool only_followers;           /* of the session that is built next */
-    uint32_t n_volumes;            /* oct_scan_wish */
+    uint32_t number;                   /* of the scan: another for each session */
+    uint32_t salt;                     /* of this run: its epochs are not those of the run before */
+    uint32_t announced;                /* the number that was; 0: none */
+    uint64_t ends_by_ns;               /* ENDS: the deadline */
+    bool only_followers;               /* of the session that is built next */
+    uint32_t n_volumes;                /* oct_scan_wish */
     struct oct_config_scan configured; /* what "" returns to */
     struct oct_config_scan before;     /* to return to when the new one is refused */
     char choice[OCT_SCAN_CHOICE_BYTES], choice_before[OCT_SCAN_CHOICE_BYTES]; /* "": configured */
-    bool is_by_keys, was_by_keys;                                            /* no choice */
-    bool must_record;       /* a recording was under way */
-    uint32_t record_volumes; /* what it was to hold; 0: no end */
+    bool is_by_keys, was_by_keys;                                             /* no choice */
+    bool must_record;         /* a recording was under way */
+    uint32_t record_volumes;  /* what it was to hold; 0: no end */
     struct oct_error refusal; /* of the new scan, once the one before runs again */
 };
 

@@ -11,6 +11,7 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/net/curve.h"
 #include "tools/commands.h"
+#include "tools/files/followed.h"
 #include "tools/files/line_store.h"
 
 #include <cjson/cJSON.h>
@@ -34,11 +35,12 @@
 struct replay_options {
     const char *path, *endpoint;
     struct oct_curve_files keys;
-    double rate;    /* lines per second; 0: as fast as it goes */
-    double wait_s;  /* for the daemon */
-    uint64_t block; /* lines a message; 0: one B-scan */
-    const char *as; /* name of a sample format */
-    bool loop, strict, json;
+    double rate;         /* lines per second; 0: as fast as it goes */
+    double wait_s;       /* for the daemon */
+    uint64_t block;      /* lines a message; 0: one B-scan */
+    const char *as;      /* name of a sample format */
+    const char *publish; /* octd's publish.endpoint */
+    bool loop, strict, json, follows;
 };
 
 static const struct oct_option options_table[] = {
@@ -55,6 +57,11 @@ static const struct oct_option options_table[] = {
      .at = offsetof(struct replay_options, endpoint)},
     {"--wait", "S", "wait at most S seconds for the daemon", OCT_OPTION_NUMBER,
      .at = offsetof(struct replay_options, wait_s), .least = 0, .most = 1e9, .standard = "10"},
+    {"--follow", NULL,
+     "the mirrors do what octd asks: a recorded raster scanned as octd's scan says",
+     OCT_OPTION_FLAG, .at = offsetof(struct replay_options, follows)},
+    {"--from", "ENDPOINT", "where octd announces its scan, of --follow (publish.endpoint)",
+     OCT_OPTION_TEXT, .at = offsetof(struct replay_options, publish)},
     {"--strict", NULL, "exit status 1 if the rate could not be kept", OCT_OPTION_FLAG,
      .at = offsetof(struct replay_options, strict)},
     {"--json", NULL, "print the summary as JSON", OCT_OPTION_FLAG,
@@ -77,6 +84,11 @@ struct replay {
     uint64_t n_late, worst_ns;
     double elapsed_s;
     struct oct_client_counters counters; /* at the end */
+    struct oct_followed_scan followed;   /* of --follow, as the rest */
+    struct oct_scanned_eye eye;
+    uint16_t *lines; /* [block][N] */
+    uint64_t line;   /* of the acquisition, the next */
+    bool runs;       /* an acquisition is under way */
 };
 
 /* ---- signals: they stay blocked and are polled, without a handler or a global ---- */
@@ -193,7 +205,7 @@ static enum oct_err send_run(struct replay *r, void *lines, uint32_t n_lines, ui
         return e;
     for (;;) {
         enum oct_client_result result =
-            oct_line_store_is_whole(r->store) && !r->room
+            r->store && oct_line_store_is_whole(r->store) && !r->room
                 ? oct_client_send_owned(r->client, lines, n_lines, time_ns, NULL, NULL)
                 : oct_client_send(r->client, lines, n_lines, time_ns);
         if (result == OCT_CLIENT_OK)
@@ -276,6 +288,120 @@ static enum oct_err play(struct replay *r, struct oct_error *err)
     return code;
 }
 
+/* ---- blocks ---- */
+
+/* The default is a B-scan a message, or less where the daemon accepts less. */
+static enum oct_err choose_block(struct replay *r, const struct oct_config *config,
+                                 struct oct_error *err)
+{
+    uint64_t most = ((uint64_t)config->ingest.max_message_mb << 20) / (r->n_samples * 2u);
+    uint64_t block = r->options->block;
+    if (block > most)
+        return oct_fail(err, OCT_E_ARG,
+                        "--block: %" PRIu64 " lines of %u samples are more than "
+                        "ingest.max_message_mb (%u MB): at most %" PRIu64,
+                        block, r->n_samples, config->ingest.max_message_mb, most);
+    if (block == 0)
+        block = r->bscan_lines < most ? r->bscan_lines : most;
+    r->block = (uint32_t)(block < r->n_lines_total ? block : r->n_lines_total);
+    return OCT_OK;
+}
+
+static enum oct_err choose_format(struct replay *r, struct oct_error *err)
+{
+    r->format = r->options->as ? oct_samples_named(r->options->as) : (uint16_t)OCT_LINES_U16;
+    if (!oct_samples_fit(r->format, r->n_samples))
+        return oct_fail(err, OCT_E_ARG, "--as %s: takes an even number of samples a line, not %u",
+                        r->options->as, r->n_samples);
+    free(r->room);
+    r->room = NULL;
+    if (r->format != OCT_LINES_U16)
+        r->room = malloc(r->block * (size_t)oct_samples_bytes(r->format, r->n_samples));
+    return r->format == OCT_LINES_U16 || r->room
+               ? OCT_OK
+               : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a block");
+}
+
+/* ---- following ---- */
+
+/* Another scan is asked for: its acquisition begins, in an epoch of its own. */
+static enum oct_err begin_followed(struct replay *r, const struct oct_followed_scan *next,
+                                   const struct oct_config *config, struct oct_error *err)
+{
+    if (r->runs)
+        oct_client_end(r->client);
+    r->runs = false;
+    if (next->ends)
+        return OCT_OK;
+    r->followed = *next;
+    r->bscan_lines = oct_scan_sent_lines(&next->scan);
+    r->n_lines_total = (uint64_t)r->bscan_lines * next->scan.n_bscans;
+    enum oct_err e = choose_block(r, config, err);
+    e = e ? e : choose_format(r, err);
+    free(r->lines);
+    r->lines = malloc((size_t)r->block * r->n_samples * sizeof(uint16_t));
+    if (!e && !r->lines)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a block");
+    oct_client_follow(r->client, next->first_epoch, next->last_epoch);
+    r->runs = !e;
+    r->line = 0;
+    r->start_ns = oct_clock_ns();
+    if (!e)
+        fprintf(stderr, "octctl replay: scan %" PRIu32 ": %s, %" PRIu32 " x %" PRIu32 "\n",
+                next->number, oct_scan_pattern_names[next->scan.pattern], next->scan.n_lines,
+                next->scan.n_bscans);
+    return e;
+}
+
+/* Sends the next lines of the scan, when a camera would have exposed them. */
+static enum oct_err send_followed(struct replay *r, struct oct_error *err)
+{
+    const uint64_t end = r->followed.n_volumes * r->n_lines_total; /* 0: none */
+    const uint32_t n = end && end - r->line < r->block ? (uint32_t)(end - r->line) : r->block;
+    const bool is_paced = r->options->rate > 0;
+    for (uint32_t i = 0; i < n; i++)
+        memcpy(r->lines + (size_t)i * r->n_samples,
+               oct_scanned_eye_sent(&r->eye, &r->followed.scan, r->line + i),
+               r->n_samples * sizeof(uint16_t));
+    const uint64_t time_ns = is_paced ? due_ns(r, r->line) : oct_clock_ns();
+    if (is_paced)
+        sleep_until(r, due_ns(r, r->line + n));
+    if (r->interrupted)
+        return OCT_OK;
+    r->line += n;
+    if (r->line == end) {
+        oct_client_end_with_next(r->client);
+        r->runs = false;
+    }
+    const enum oct_err e = send_run(r, r->lines, n, time_ns, err);
+    if (!e && is_paced)
+        note_lateness(r, due_ns(r, r->line));
+    return e;
+}
+
+static enum oct_err play_followed(struct replay *r, const struct oct_config *config,
+                                  struct oct_error *err)
+{
+    struct oct_scan_follower *follower;
+    struct oct_followed_scan next;
+    enum oct_err e =
+        oct_scan_follower_create(&follower, r->options->publish, &r->options->keys, err);
+    const uint64_t begun_ns = oct_clock_ns();
+    while (!e && !r->interrupted) {
+        if (oct_scan_follower_look(follower, r->runs ? 0 : (int)SLICE_MS, &next))
+            e = begin_followed(r, &next, config, err);
+        else if (r->runs)
+            e = send_followed(r, err);
+        r->interrupted = r->interrupted || take_signal();
+    }
+    r->ended = !r->runs;
+    r->elapsed_s = (double)(oct_clock_ns() - begun_ns) / 1e9;
+    oct_scan_follower_destroy(follower);
+    return e;
+}
+
+/* ---- the end ---- */
+
 /* Ends the acquisition and waits until the network has everything. */
 static enum oct_err end_acquisition(struct replay *r, struct oct_error *err)
 {
@@ -349,12 +475,15 @@ static int read_options(struct replay_options *o, const struct oct_config *confi
 {
     *o = (struct replay_options){
         .endpoint = config->ingest.endpoint,
+        .publish = config->publish.endpoint,
         .keys = {config->security.client_key, config->security.server_public},
         .rate = -1,
     };
     int status = oct_options_read(&oct_command_replay, o, &argc, argv);
     if (status)
         return status;
+    if (o->follows && o->loop)
+        return oct_command_misuse(argv[0], "--follow goes on by itself: leave out --loop");
     if (o->as && !oct_samples_named(o->as))
         return oct_command_misuse(argv[0], "--as %s: it is u16, u8 or mono12p", o->as);
     o->path = argv[1];
@@ -366,37 +495,7 @@ static int read_options(struct replay_options *o, const struct oct_config *confi
                  : oct_command_misuse(argv[0], "scan.line_rate_hz is %g: use --rate", o->rate);
 }
 
-/* The default is a B-scan a message, or less where the daemon accepts less. */
-static enum oct_err choose_block(struct replay *r, const struct oct_config *config,
-                                 struct oct_error *err)
-{
-    uint64_t most = ((uint64_t)config->ingest.max_message_mb << 20) / (r->n_samples * 2u);
-    uint64_t block = r->options->block;
-    if (block > most)
-        return oct_fail(err, OCT_E_ARG,
-                        "--block: %" PRIu64 " lines of %u samples are more than "
-                        "ingest.max_message_mb (%u MB): at most %" PRIu64,
-                        block, r->n_samples, config->ingest.max_message_mb, most);
-    if (block == 0)
-        block = r->bscan_lines < most ? r->bscan_lines : most;
-    r->block = (uint32_t)(block < r->n_lines_total ? block : r->n_lines_total);
-    return OCT_OK;
-}
-
-static enum oct_err choose_format(struct replay *r, struct oct_error *err)
-{
-    r->format = r->options->as ? oct_samples_named(r->options->as) : (uint16_t)OCT_LINES_U16;
-    if (!oct_samples_fit(r->format, r->n_samples))
-        return oct_fail(err, OCT_E_ARG, "--as %s: takes an even number of samples a line, not %u",
-                        r->options->as, r->n_samples);
-    if (r->format != OCT_LINES_U16)
-        r->room = malloc(r->block * (size_t)oct_samples_bytes(r->format, r->n_samples));
-    return r->format == OCT_LINES_U16 || r->room
-               ? OCT_OK
-               : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a block");
-}
-
-/* How the camera of the recording sent its lines. Where its A-lines lay does not matter to that. */
+/* How the camera of the recording sent its lines. */
 static enum oct_err find_scan(struct oct_scan *scan, struct oct_recording *recording,
                               const struct oct_config *config, struct oct_error *err)
 {
@@ -404,9 +503,23 @@ static enum oct_err find_scan(struct oct_scan *scan, struct oct_recording *recor
     const enum oct_err e = oct_recording_config(&its, recording, err);
     *scan = oct_config_way(&its);
     scan->n_lines = oct_recording_n_lines(recording);
-    if (scan->pattern != OCT_SCAN_RASTER_BOTH)
-        scan->pattern = OCT_SCAN_RASTER;
-    return e ? e : oct_scan_check(scan, err);
+    return e;
+}
+
+static enum oct_err replay_followed(struct replay *r, struct oct_recording *recording,
+                                    const struct oct_scan *scan, const struct oct_config *config,
+                                    struct oct_error *err)
+{
+    r->n_samples = oct_recording_n_samples(recording);
+    enum oct_err e = oct_scanned_eye_read(&r->eye, recording, scan, WHOLE_BYTES, err);
+    e = e ? e : choose_format(r, err);
+    e = e ? e : connect_client(r, err);
+    e = e ? e : play_followed(r, config, err);
+    struct oct_error second;
+    const enum oct_err ending = r->client ? end_acquisition(r, e ? &second : err) : OCT_OK;
+    if (r->client)
+        print_summary(r);
+    return e ? e : ending;
 }
 
 static enum oct_err replay_recording(struct replay *r, struct oct_recording *recording,
@@ -414,6 +527,11 @@ static enum oct_err replay_recording(struct replay *r, struct oct_recording *rec
 {
     struct oct_scan scan;
     enum oct_err code = find_scan(&scan, recording, config, err);
+    if (!code && r->options->follows)
+        return replay_followed(r, recording, &scan, config, err);
+    if (scan.pattern != OCT_SCAN_RASTER_BOTH) /* where its A-lines lay does not matter here */
+        scan.pattern = OCT_SCAN_RASTER;
+    code = code ? code : oct_scan_check(&scan, err);
     if (code)
         return code;
     r->n_samples = oct_recording_n_samples(recording);
@@ -452,6 +570,8 @@ static int run_replay(struct oct_config *config, int argc, char **argv)
     /* Close the client first: it may still hold lines of the store. */
     oct_client_close(replay.client);
     oct_line_store_destroy(replay.store);
+    oct_scanned_eye_finish(&replay.eye);
+    free(replay.lines);
     free(replay.room);
     oct_recording_close(recording);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
