@@ -106,6 +106,7 @@ enum oct_err oct_daemon_rescan(struct oct_daemon *d, const struct oct_scan_wish 
     if (e)
         return e;
     r->before = d->config.scan;
+    r->refusal = (struct oct_error){.code = OCT_OK};
     note_choice(r, wish);
     oct_log(OCT_LOG_INFO, "scan: %s -> %s%s%s", oct_scan_pattern_names[d->config.scan.pattern],
             oct_scan_pattern_names[changed.scan.pattern],
@@ -213,7 +214,6 @@ static void take_step(struct oct_daemon *d)
     if (r->step == OCT_RESCAN_ENDS) {
         await_end(d);
     } else if (r->step == OCT_RESCAN_DRAINS && d->state == OCT_STATE_IDLE) {
-        r->refusal = (struct oct_error){.code = OCT_OK};
         r->record_volumes = volumes_left(d);
         r->must_record &= !d->recorder.failure.code;
         build(d, OCT_RESCAN_BUILDS);
@@ -292,6 +292,7 @@ void oct_rescan_describe_choices(const struct oct_daemon *d, cJSON *scan)
         cJSON_AddNullToObject(scan, "choice");
     else
         cJSON_AddStringToObject(scan, "choice", r->choice);
+    cJSON_AddStringToObject(scan, "refused", r->refusal.code ? r->refusal.text : "");
     cJSON *choices = cJSON_AddArrayToObject(scan, "choices");
     for (unsigned i = 0; oct_scan_choice_name(&d->config, i, name); i++)
         cJSON_AddItemToArray(choices, cJSON_CreateString(name));

@@ -76,7 +76,7 @@ struct oct_epochs oct_rescan_next_epochs(struct oct_daemon *daemon);
 /* The scan of the session: number, epochs, pattern, lines, ...; of the reply and of the topic. */
 void oct_rescan_describe(const struct oct_daemon *daemon, struct cJSON *reply);
 
-/* Adds number, choice and choices to the object scan of the status. */
+/* Adds number, choice, choices and the last refusal to the object scan of the status. */
 void oct_rescan_describe_choices(const struct oct_daemon *daemon, struct cJSON *scan);
 
 #endif

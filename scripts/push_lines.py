@@ -1,10 +1,13 @@
 #!/usr/bin/python3
-"""A simulated camera: pushes one volume into octd.
+"""A simulated camera: pushes one volume into octd, or scans what octd asks for.
 
     push_lines.py [--samples N] [--packed] [ENDPOINT [N_BSCANS [CLIENT.key_secret OCTD.key]]]
+    push_lines.py [--samples N] [--packed] --follow PUBLISH CONTROL [ENDPOINT [...]]
 
---packed sends 12 bits packed, GenICam's Mono12p. The two files are keys made by octctl keygen, for a daemon with security.server_key."""
-import os, struct, sys, time
+--packed sends 12 bits packed, GenICam's Mono12p. --follow: octd's publish.endpoint and
+control.endpoint; mirrors are driven by what octd says until Ctrl-C, N_BSCANS counts for nothing.
+The two files are keys made by octctl keygen, for a daemon with security.server_key."""
+import json, os, struct, sys, time
 import numpy as np, zmq, zmq.auth
 
 N, M, RATE_HZ = 832, 240, 50000  # camera.samples, scan.lines, A-lines a second
@@ -14,43 +17,102 @@ if sys.argv[1:2] == ["--samples"]:
 PACKED = sys.argv[1:2] == ["--packed"]
 if PACKED:
     del sys.argv[1:2]
+FOLLOW = sys.argv[2:4] if sys.argv[1:2] == ["--follow"] and len(sys.argv) > 3 else None
+if FOLLOW:
+    del sys.argv[1:4]
 ENDPOINT = sys.argv[1] if len(sys.argv) > 1 else "tcp://127.0.0.1:5701"
 N_BSCANS = int(sys.argv[2]) if len(sys.argv) > 2 else 240
-STARTS, ENDS, FORMAT = 1, 2, 3 if PACKED else 2
+STARTS, ENDS, FOLLOWS, FORMAT = 1, 2, 4, 3 if PACKED else 2
 
 context = zmq.Context()
-socket = context.socket(zmq.PUSH)
-socket.sndhwm = 8        # B-scans that may wait; ZeroMQ's own 1000 would hide a daemon that hangs
-socket.sndtimeo = 10000  # ms that send waits for room
-socket.linger = 10000    # ms that context.term() waits for what is still on its way
-monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
-try:
-    if len(sys.argv) > 4:
-        socket.curve_publickey, socket.curve_secretkey = zmq.auth.load_certificate(sys.argv[3])
-        socket.curve_serverkey, _ = zmq.auth.load_certificate(sys.argv[4])
-    socket.connect(ENDPOINT)
-except (OSError, ValueError, zmq.ZMQError) as error:
-    sys.exit(f"push_lines: {ENDPOINT}: {error}")
-if not monitor.poll(10000):
-    sys.exit(f"push_lines: no daemon at {ENDPOINT} within 10 s")
-socket.disable_monitor()
-monitor.close()
-epoch = int.from_bytes(os.urandom(4), "little")  # a new one each time the sender starts
+
+
+def connect(kind, endpoint):
+    s = context.socket(kind)
+    s.sndhwm = 8        # B-scans that may wait; ZeroMQ's own 1000 would hide a daemon that hangs
+    s.sndtimeo = 10000  # ms that send waits for room
+    s.linger = 10000    # ms that context.term() waits for what is still on its way
+    try:
+        if len(sys.argv) > 4:
+            s.curve_publickey, s.curve_secretkey = zmq.auth.load_certificate(sys.argv[3])
+            s.curve_serverkey, _ = zmq.auth.load_certificate(sys.argv[4])
+        monitor = s.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        s.connect(endpoint)
+    except (OSError, ValueError, zmq.ZMQError) as error:
+        sys.exit(f"push_lines: {endpoint}: {error}")
+    if not monitor.poll(10000):
+        sys.exit(f"push_lines: no daemon at {endpoint} within 10 s")
+    s.disable_monitor()
+    monitor.close()
+    return s
+
+
 t = np.linspace(-1, 1, N)
 source = 20000 * np.exp(-4 * t * t)  # the light source's spectrum, in camera counts
-for b in range(N_BSCANS):
-    depth = 60 + 20 * np.sin(2 * np.pi * (np.arange(M) / M + b / N_BSCANS))  # a wavy mirror
+socket = connect(zmq.PUSH, ENDPOINT)
+
+
+def send(depth, number, first_line, flags, epoch):
+    """Lines of a mirror at these depths, in pixels."""
     lines = (source * (1 + 0.3 * np.cos(np.pi * np.outer(depth, t)))).astype("<u2")
     if PACKED:  # of 16 bits the upper 12; two samples in three bytes
         a, c = lines[:, 0::2] >> 4, lines[:, 1::2] >> 4
         lines = np.stack([a & 255, a >> 8 | (c & 15) << 4, c >> 4], -1).astype("u1")
-    flags = (STARTS if b == 0 else 0) | (ENDS if b == N_BSCANS - 1 else 0)
-    header = struct.pack("<4sHHQQQIIHHII12x", b"OCTL", 1, 64, b, time.monotonic_ns(), b * M,
-                         M, N, FORMAT, flags, epoch, 0)  # 0: no CRC-32C; 12 reserved bytes
+    header = struct.pack("<4sHHQQQIIHHII12x", b"OCTL", 1, 64, number, time.monotonic_ns(),
+                         first_line, len(depth), N, FORMAT, flags, epoch,
+                         0)  # 0: no CRC-32C; 12 reserved bytes
     try:
         socket.send_multipart([header, lines.tobytes()])
     except zmq.Again:
         sys.exit(f"push_lines: the daemon at {ENDPOINT} has taken nothing for 10 s")
-    time.sleep(M / RATE_HZ)
+    time.sleep(len(depth) / RATE_HZ)
+
+
+def way_of_mirrors(control, scan):
+    """What octd wants the mirrors to do: V of x and y, line by line of a volume."""
+    way = np.empty((0, 2))
+    while len(way) < scan["sent_lines"]:
+        control.send_json({"cmd": "scan", "first": len(way)})
+        page = control.recv_json()
+        if not page["ok"] or page["number"] != scan["number"]:
+            return None  # it has changed meanwhile: the next announcement says to what
+        way = np.vstack([way, np.transpose([page["x_v"], page["y_v"]])])
+    return way
+
+
+def follow(news, control):
+    """Scan after scan, as octd announces them."""
+    scan = way = None
+    while True:
+        while news.poll(0 if way is not None else None):
+            now = json.loads(news.recv_multipart()[1])
+            if way is not None and now["number"] == scan["number"] and not now["ends"]:
+                continue  # told again, to somebody who came later
+            if way is not None:
+                send([], number, line, ENDS | FOLLOWS, epoch)
+            scan, number, line = now, 0, 0
+            way = None if now["ends"] else way_of_mirrors(control, now)
+            epoch = scan["epochs"][0] + int.from_bytes(os.urandom(2), "little")
+        if way is None:
+            continue
+        n = scan["sent_lines"] // scan["bscans"]  # a B-scan and its flyback
+        at = way[np.arange(line, line + n) % len(way)]
+        is_last = scan["volumes"] and line + n == scan["volumes"] * len(way)
+        send(60 + 5 * np.sin(at[:, 0]) + 3 * at[:, 1], number, line,
+             FOLLOWS | (STARTS if line == 0 else 0) | (ENDS if is_last else 0), epoch)
+        number, line, way = number + 1, line + n, None if is_last else way
+
+
+if FOLLOW:
+    news = connect(zmq.SUB, FOLLOW[0])
+    news.subscribe(b"scan")
+    try:
+        follow(news, connect(zmq.REQ, FOLLOW[1]))
+    except KeyboardInterrupt:
+        sys.exit(0)
+epoch = int.from_bytes(os.urandom(4), "little")  # a new one each time the sender starts
+for b in range(N_BSCANS):
+    depth = 60 + 20 * np.sin(2 * np.pi * (np.arange(M) / M + b / N_BSCANS))  # a wavy mirror
+    send(depth, b, b * M, (STARTS if b == 0 else 0) | (ENDS if b == N_BSCANS - 1 else 0), epoch)
 socket.close()
 context.term()  # Python's own end waits for nothing

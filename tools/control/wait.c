@@ -153,9 +153,15 @@ static int what_became(const struct oct_control_wait *wait, const cJSON *status)
     const cJSON *record = cJSON_GetObjectItemCaseSensitive(status, "record");
     const char *phase = oct_json_text(status, "phase");
     const char *why = oct_json_text(status, "last_error");
+    const char *refused =
+        oct_json_text(cJSON_GetObjectItemCaseSensitive(status, "scan"), "refused");
     bool starts = strcmp(wait->action ? wait->action : wait->command, "start") == 0;
     bool recording = strcmp(wait->command, "record") == 0;
     bool failed = phase && strcmp(phase, "error") == 0;
+    if (strcmp(wait->command, "rescan") == 0 && refused && *refused) {
+        why = refused;
+        failed = true;
+    }
     bool is_so = recording ? oct_json_is_true(record, "active")
                            : phase && strcmp(phase, "idle") != 0 && !failed;
     if (starts && recording && is_so)

@@ -114,7 +114,8 @@ static bool read_scan(const cJSON *from, struct oct_followed_scan *f)
         !whole_of(from, "repeats", 1, &s->protocol.repeats) ||
         !whole_of(from, "interleave", 1, &s->protocol.interleave) ||
         !whole_of(from, "line_repeats", 1, &s->protocol.line_repeats) ||
-        !number_of(from, "width_um", &s->width_um) || !number_of(from, "height_um", &s->height_um) ||
+        !number_of(from, "width_um", &s->width_um) ||
+        !number_of(from, "height_um", &s->height_um) ||
         !number_of(from, "centre_x_um", &s->centre_um[0]) ||
         !number_of(from, "centre_y_um", &s->centre_um[1]) ||
         !number_of(from, "angle_deg", &s->angle_deg) ||
@@ -173,9 +174,9 @@ static enum oct_err read_volume(struct oct_scanned_eye *eye, struct oct_recordin
     if (!line_valid)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a volume");
     for (uint32_t b = 0; b < s->n_bscans && !e; b++) {
-        struct oct_raw_frame frame = {
-            .spectra = eye->samples + (size_t)b * s->n_lines * eye->n_samples,
-            .line_valid = line_valid};
+        struct oct_raw_frame frame = {.spectra =
+                                          eye->samples + (size_t)b * s->n_lines * eye->n_samples,
+                                      .line_valid = line_valid};
         bool valid;
         e = oct_recording_read(recording, b, &frame, &valid, err);
     }
@@ -188,14 +189,12 @@ enum oct_err oct_scanned_eye_read(struct oct_scanned_eye *eye, struct oct_record
                                   struct oct_error *err)
 {
     const uint64_t n_bscans = oct_recording_n_bscans(recording);
-    *eye = (struct oct_scanned_eye){.scan = *scan,
-                                    .n_samples = oct_recording_n_samples(recording)};
+    *eye = (struct oct_scanned_eye){.scan = *scan, .n_samples = oct_recording_n_samples(recording)};
     eye->scan.n_bscans = oct_recording_bscans_per_volume(recording);
     const uint64_t n_lines = (uint64_t)eye->scan.n_bscans * scan->n_lines;
     const bool is_raster =
         scan->pattern == OCT_SCAN_RASTER || scan->pattern == OCT_SCAN_RASTER_BOTH;
-    if (!is_raster || !(scan->width_um > 0 && scan->height_um > 0) ||
-        n_bscans < eye->scan.n_bscans)
+    if (!is_raster || !(scan->width_um > 0 && scan->height_um > 0) || n_bscans < eye->scan.n_bscans)
         return oct_fail(err, OCT_E_CONFIG,
                         "%s: --follow needs a whole raster volume of a known field (scan.width_um, "
                         "scan.height_um), from which other scans are made",
@@ -232,7 +231,8 @@ const uint16_t *oct_scanned_eye_line(const struct oct_scanned_eye *eye, const do
     const uint32_t interleave = s->protocol.interleave > 1 ? s->protocol.interleave : 1;
     const uint32_t point =
         part_of((c * dx + sine * dy) / s->width_um + 0.5, s->n_lines / line_repeats);
-    const uint32_t place = part_of((c * dy - sine * dx) / s->height_um + 0.5, s->n_bscans / repeats);
+    const uint32_t place =
+        part_of((c * dy - sine * dx) / s->height_um + 0.5, s->n_bscans / repeats);
     const uint32_t b = place / interleave * repeats * interleave + place % interleave;
     const size_t line = (size_t)b * s->n_lines + (size_t)point * line_repeats;
     return eye->samples + line * eye->n_samples;
