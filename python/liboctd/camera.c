@@ -69,6 +69,11 @@ void octd_camera_start(struct octd_camera *camera)
     oct_client_start(client_of(camera));
 }
 
+void octd_camera_follow(struct octd_camera *camera, uint32_t first_epoch, uint32_t last_epoch)
+{
+    oct_client_follow(client_of(camera), first_epoch, last_epoch);
+}
+
 void octd_camera_skip(struct octd_camera *camera, uint64_t n_lines)
 {
     oct_client_skip(client_of(camera), n_lines);

@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import time
-from typing import Any, Iterator, NamedTuple, Optional
+from typing import Any, Iterator, NamedTuple, Optional, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,6 +105,14 @@ class Camera:
     def start(self) -> None:
         """The next line begins an acquisition and is number 0."""
         self._handle.call("start")
+
+    def follow(self, epochs: Sequence[int]) -> None:
+        """The same for lines of octd's scan: `epochs` of an announcement (topic scan). octd takes
+        them as of that scan, or refuses them."""
+        first, last = (_library.whole(epoch, "an epoch") for epoch in epochs)
+        if first > last:
+            raise Error(f"epochs {first} to {last}: the first is not the smaller one")
+        self._handle.call("follow", first, last)
 
     def skip(self, n_lines: int) -> None:
         """n_lines were lost before the next one: without this, all later lines would slide."""

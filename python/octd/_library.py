@@ -116,6 +116,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[_Argument]]] = {
                                  _to(CameraOptions), _P, _Z]),
     "octd_camera_wait_connected": (_I, [_P, _n("timeout_ms")]),
     "octd_camera_start": (None, [_P]),
+    "octd_camera_follow": (None, [_P, _n("an epoch"), _n("an epoch")]),
     "octd_camera_skip": (None, [_P, _n("n_lines", 64)]),
     "octd_camera_next_line": (_U64, [_P]),
     "octd_camera_send": (_I, [_P, _P, _n("n_lines"), _n("time_ns", 64)]),

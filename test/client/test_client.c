@@ -122,6 +122,39 @@ TEST(blocks_arrive_numbered_with_flags_and_check_sum)
     close_receiver(&r);
 }
 
+TEST(a_driver_that_follows_begins_anew_in_an_epoch_that_was_given)
+{
+    static const uint16_t line[N] = {7};
+    const uint32_t given[][2] = {{500, 507}, {500, 507}, {9, 9}, {9, 9}, {0, UINT32_MAX}};
+    uint32_t before = 0;
+    uint16_t got[N];
+    struct receiver r;
+    open_receiver(&r, 100);
+    struct oct_client *client = connect_to(&r, NULL);
+    struct oct_lines_header h;
+    assert_int_equal(oct_client_send(client, line, 1, 1), OCT_CLIENT_OK);
+    receive(&r, &h, got, N);
+    assert_int_equal(h.flags, OCT_LINES_STARTS);
+    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+        oct_client_follow(client, given[i][0], given[i][1]);
+        for (uint32_t k = 0; k < 2; k++) {
+            assert_int_equal(oct_client_send(client, line, 1, 1), OCT_CLIENT_OK);
+            receive(&r, &h, got, N);
+            assert_int_equal(h.flags, OCT_LINES_FOLLOWS | (k ? 0 : OCT_LINES_STARTS));
+            assert_int_equal(h.sequence, k);
+            assert_int_equal(h.first_line, k);
+            assert_true(h.epoch >= given[i][0] && h.epoch <= given[i][1]);
+            assert_true(k ? h.epoch == before : h.epoch != before || i == 3);
+            before = h.epoch;
+        }
+        assert_int_equal(oct_client_end(client), OCT_CLIENT_OK);
+        receive(&r, &h, got, N);
+        assert_int_equal(h.flags, OCT_LINES_FOLLOWS | OCT_LINES_ENDS);
+    }
+    assert_int_equal(oct_client_close(client), 0);
+    close_receiver(&r);
+}
+
 TEST(packed_lines_travel_as_they_are)
 {
     static const uint8_t lines[2][N / 2 * 3] = {{1, 2, 3, 4}, {5, 6}};

@@ -98,7 +98,8 @@ static void set_up(void)
     set_endpoint("ingest.endpoint", "lines");
     set_endpoint("publish.endpoint", "pictures");
     set_endpoint("control.endpoint", "control");
-    if (oct_session_create(&session, &config, NULL, "fuzz", false, &err) ||
+    const struct oct_epochs epochs = {.last = UINT32_MAX};
+    if (oct_session_create(&session, &config, NULL, "fuzz", false, &epochs, &err) ||
         oct_daemon_init(&daemon_, &loop, &config, &err))
         fuzz_fail(err.text, __FILE__, __LINE__);
     atexit(end_session);

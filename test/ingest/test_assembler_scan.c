@@ -129,3 +129,47 @@ TEST(of_a_turned_bscan_the_line_that_is_missing_is_the_one_at_its_place)
     oct_ring_release(r.reader);
     close_assembler(&r);
 }
+
+/* One whole B-scan of a sender with these flags and this epoch. */
+static enum oct_bad send_bscan(struct assembler_rig *r, uint64_t number, uint16_t flags,
+                               uint32_t epoch)
+{
+    const struct oct_lines_header h = {.sequence = number,
+                                       .first_line = number * M,
+                                       .n_lines = M,
+                                       .n_samples = N,
+                                       .format = OCT_LINES_U16,
+                                       .flags = flags,
+                                       .epoch = epoch};
+    uint64_t slot;
+    const enum oct_bad bad = send_message(r, &h, 1);
+    if (oct_ring_read(r->reader, 0, &slot) == OCT_OK)
+        oct_ring_release(r->reader);
+    return bad;
+}
+
+TEST(lines_of_another_scan_are_refused)
+{
+    const uint16_t starts = OCT_LINES_STARTS, follows = OCT_LINES_FOLLOWS;
+    for (int only = 0; only < 2; only++) {
+        struct assembler_rig r;
+        open_assembler(&r, 0);
+        assert_int_equal(send_bscan(&r, 0, starts | follows, UINT32_MAX), OCT_BAD_NONE);
+        close_assembler(&r);
+        open_assembler(&r, 0);
+        oct_assembler_set_epochs(
+            r.assembler, &(struct oct_epochs){.first = 10, .last = 19, .only_followers = only});
+        /* A driver that does not say of which scan its lines are. */
+        assert_int_equal(send_bscan(&r, 0, starts, 15), only ? OCT_BAD_SCAN : OCT_BAD_NONE);
+        /* Leftovers of the scan before neither count nor end what runs. */
+        assert_int_equal(send_bscan(&r, 0, starts | follows, 10), OCT_BAD_NONE);
+        assert_int_equal(send_bscan(&r, 9, starts | follows, 9), OCT_BAD_SCAN);
+        assert_int_equal(send_bscan(&r, 1, follows | OCT_LINES_ENDS, 20), OCT_BAD_SCAN);
+        assert_int_equal(send_bscan(&r, 1, follows, 10), OCT_BAD_NONE);
+        assert_int_equal(send_bscan(&r, 0, starts | follows, 19), OCT_BAD_NONE);
+        assert_int_equal(r.counts->messages_bad[OCT_BAD_SCAN], 2 + only);
+        assert_int_equal(r.counts->bscans_delivered, 4 - only);
+        assert_int_equal(r.counts->lines_missing, 0);
+        close_assembler(&r);
+    }
+}

@@ -222,6 +222,11 @@ OCTD_API int octd_camera_wait_connected(struct octd_camera *camera, uint32_t tim
 /* The next line begins an acquisition and is number 0. */
 OCTD_API void octd_camera_start(struct octd_camera *camera);
 
+/* The same in an epoch of those that octd gives for the scan that the lines are of (topic and
+ * control command `scan`, "epochs"); octd then takes them as of that scan or refuses them. */
+OCTD_API void octd_camera_follow(struct octd_camera *camera, uint32_t first_epoch,
+                                 uint32_t last_epoch);
+
 /* n_lines lines were lost before the next one. */
 OCTD_API void octd_camera_skip(struct octd_camera *camera, uint64_t n_lines);
 
