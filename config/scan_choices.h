@@ -1,6 +1,6 @@
 /* The site's list of scans, scan.choices: "Volume: | Star: pattern=radial | Disc: pattern=circle
- * width_um=3400". An entry names keys of section [scan] and their values, separated by spaces; other
- * keys stay as they are configured.
+ * width_um=3400". An entry names keys of section [scan] and their values, separated by spaces;
+ * other keys stay as they are configured.
  *
  * No state; as struct oct_config, for the thread that owns it. */
 #ifndef OCT_CONFIG_SCAN_CHOICES_H

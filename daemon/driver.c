@@ -355,10 +355,28 @@ static void explain_late(struct oct_driver *d, unsigned fault, const struct oct_
     }
 }
 
+static void explain_scan(struct oct_driver *d, const struct oct_driver_message *m)
+{
+    WHAT(d, "lines of another scan than octd's come%s",
+         m->header.flags & OCT_LINES_FOLLOWS ? "" : ", or their driver does not say of which");
+    CURE(d, "let the driver follow the topic scan (docs/camera-drivers.md), or send stop and "
+            "start, after which octd takes lines of any driver as of its scan");
+}
+
+static void explain_samples_form(struct oct_driver *d, unsigned fault,
+                                 const struct oct_driver_message *m)
+{
+    const bool is_12p = m->header.format == OCT_LINES_12P;
+    WHAT(d, fault == OCT_DRIVER_FLOAT ? "samples are halves of floats, the header says 16 bit"
+            : is_12p ? "the 12 bits of the samples lie as in Mono12Packed, not as in Mono12p"
+                     : "the two bytes of each sample come the wrong way round (big-endian)");
+    CURE(d, is_12p ? "set the camera's PixelFormat=Mono12p, or send unsigned 16 bit"
+                   : "send unsigned 16 bit, little-endian (Python: .astype(\"<u2\"))");
+}
+
 void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_driver_message *m,
                         const struct oct_config *config)
 {
-    const bool is_12p = m->header.format == OCT_LINES_12P;
     switch (fault) {
     case OCT_BAD_PARTS:
         explain_parts(d, m);
@@ -388,10 +406,7 @@ void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_d
         CURE(d, "open the memory anew when the daemon has gone, write the tag before the message");
         break;
     case OCT_BAD_SCAN:
-        WHAT(d, "lines of another scan than octd's come%s",
-             m->header.flags & OCT_LINES_FOLLOWS ? "" : ", or their driver does not say of which");
-        CURE(d, "let the driver follow the topic scan (docs/camera-drivers.md), or send stop and "
-                "start, after which octd takes lines of any driver as of its scan");
+        explain_scan(d, m);
         break;
     case OCT_BAD_EPOCH:
     case OCT_DRIVER_EPOCH_AGAIN:
@@ -400,11 +415,7 @@ void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_d
         break;
     case OCT_DRIVER_BYTE_SWAPPED:
     case OCT_DRIVER_FLOAT:
-        WHAT(d, fault == OCT_DRIVER_FLOAT ? "samples are halves of floats, the header says 16 bit"
-                : is_12p ? "the 12 bits of the samples lie as in Mono12Packed, not as in Mono12p"
-                         : "the two bytes of each sample come the wrong way round (big-endian)");
-        CURE(d, is_12p ? "set the camera's PixelFormat=Mono12p, or send unsigned 16 bit"
-                       : "send unsigned 16 bit, little-endian (Python: .astype(\"<u2\"))");
+        explain_samples_form(d, fault, m);
         break;
     case OCT_DRIVER_NO_PUSH:
         WHAT(d, "what connects to ingest.endpoint is no ZeroMQ PUSH socket");

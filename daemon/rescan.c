@@ -25,7 +25,15 @@ enum oct_err oct_rescan_init(struct oct_daemon *d, struct oct_error *err)
 /* ends: another scan follows. False: it could not be. */
 static bool announce_scan(struct oct_daemon *d, bool ends)
 {
-    cJSON *text = cJSON_CreateObject();
+    cJSON *text = cJSON_CreateObject(), *shape = cJSON_AddArrayToObject(text, "shape");
+    /* The keys of all topics, of an image that has no bytes. */
+    cJSON_AddItemToArray(shape, cJSON_CreateString("0"));
+    cJSON_AddStringToObject(text, "dataset", "scan");
+    cJSON_AddStringToObject(text, "dtype", "uint8");
+    cJSON_AddStringToObject(text, "compression", "none");
+    cJSON_AddNumberToObject(text, "dsize", 0);
+    cJSON_AddNumberToObject(text, "frame_num", d->rescan.number);
+    cJSON_AddStringToObject(text, "acquisition_id", d->name);
     oct_rescan_describe(d, text);
     cJSON_AddBoolToObject(text, "ends", ends);
     char *json = cJSON_PrintUnformatted(text);

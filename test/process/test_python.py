@@ -501,7 +501,7 @@ def live_octd():
             for number, picture in got.items():
                 assert picture.tobytes() == wanted[number].tobytes(), number
             assert len(got) > 3 and 1 not in got
-            topics = {header["dataset"] for header, _ in (next(everything) for _ in range(4))}
+            topics = {header["dataset"] for header, _ in (next(everything) for _ in range(5))}
             assert "bscans" in topics, topics
             status = control.status()
             assert status["lines_missing"] == 20 and not any(status["messages_bad"].values())

@@ -1,5 +1,5 @@
-/* status, start, stop, record, rescan, set, get, shutdown: one JSON object each way over ZeroMQ (contract
- * section 5, control). */
+/* status, start, stop, record, rescan, set, get, shutdown: one JSON object each way over ZeroMQ
+ * (contract section 5, control). */
 #include "tools/commands.h"
 #include "tools/control/status_table.h"
 #include "tools/control/wait.h"

@@ -24,8 +24,9 @@ enum oct_err oct_scan_follower_create(struct oct_scan_follower **follower, const
                                       const struct oct_curve_files *keys, struct oct_error *err);
 void oct_scan_follower_destroy(struct oct_scan_follower *follower);
 
-/* Waits at most wait_ms for an announcement of another scan than the last, or of its end. False: none came. What
- * is no announcement is ignored, and so is the pattern `file`, whose positions it does not say. */
+/* Waits at most wait_ms for an announcement of another scan than the last, or of its end. False:
+ * none came. What is no announcement is ignored, and so is the pattern `file`, whose positions it
+ * does not say. */
 bool oct_scan_follower_look(struct oct_scan_follower *follower, int wait_ms,
                             struct oct_followed_scan *followed);
 
