@@ -100,6 +100,7 @@ struct oct_recording {
     struct oct_input_facts said;           /* by a file that is no volume */
     struct oct_calibration cal;            /* that it brought */
     uint32_t n_samples, n_lines, n_bscans; /* N, M, V */
+    uint64_t first_bscan;                  /* of row 0, within its acquisition */
     uint64_t total;                        /* B-scans in the file */
     double line_rate_hz;
     uint32_t sent_lines; /* a B-scan, with those of the flyback */
@@ -362,6 +363,16 @@ static enum oct_err refuse_result(const struct oct_recording *r,
     return e;
 }
 
+static uint64_t find_first_bscan(const struct oct_recording *r)
+{
+    for (uint32_t v = 0; r->volume && v < r->total; v++) {
+        const struct oct_volume_row row = oct_volume_row(r->volume, v);
+        if (row.valid)
+            return row.number < v ? 0 : row.number - v;
+    }
+    return 0;
+}
+
 static enum oct_err open_file(struct oct_recording *r, struct oct_config *config,
                               const volatile sig_atomic_t *cancel, struct oct_error *err)
 {
@@ -387,6 +398,7 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
     r->n_bscans = config->scan.bscans;
     r->line_rate_hz = config->scan.line_rate_hz;
     r->sent_lines = r->n_lines + config->scan.flyback_lines;
+    r->first_bscan = find_first_bscan(r);
     if (!code)
         find_start_time(r);
     oct_input_look_end(&probe);
@@ -452,6 +464,14 @@ static enum oct_err read_input(struct oct_recording *r, uint64_t i, struct oct_r
     return oct_input_array_read(r->input.array, i, frame->spectra, err);
 }
 
+/* Of a row, counted from the first one: a file of the last seconds may lack B-scans between rows. */
+static uint64_t number_of(const struct oct_recording *r, uint64_t i)
+{
+    const struct oct_volume_row row = r->volume ? oct_volume_row(r->volume, (uint32_t)i)
+                                                : (struct oct_volume_row){.valid = false};
+    return row.valid && row.number >= r->first_bscan + i ? row.number - r->first_bscan : i;
+}
+
 enum oct_err oct_recording_read(struct oct_recording *recording, uint64_t i,
                                 struct oct_raw_frame *frame, bool *valid, struct oct_error *err)
 {
@@ -469,7 +489,7 @@ enum oct_err oct_recording_read(struct oct_recording *recording, uint64_t i,
     }
     if (code)
         return by_name(r, code, err);
-    frame->info.number = i;
+    frame->info.number = number_of(r, i);
     frame->info.volume = i / r->n_bscans;
     frame->info.bscan = (uint32_t)(i % r->n_bscans);
     if (!*valid) {
@@ -501,12 +521,7 @@ uint32_t oct_recording_bscans_per_volume(const struct oct_recording *recording)
 
 uint64_t oct_recording_first_bscan(const struct oct_recording *recording)
 {
-    for (uint32_t v = 0; recording->volume && v < recording->total; v++) {
-        const struct oct_volume_row row = oct_volume_row(recording->volume, v);
-        if (row.valid)
-            return row.number < v ? 0 : row.number - v;
-    }
-    return 0;
+    return recording->first_bscan;
 }
 
 const struct oct_volume_facts *oct_recording_facts(const struct oct_recording *recording)

@@ -220,7 +220,9 @@ static void make_even(struct oct_even_lines *e, const struct direction *way, boo
 void oct_even_lines_apply(struct oct_even_lines *e, const struct oct_image_frame *frame,
                           const uint8_t *line_valid)
 {
-    const struct direction *way = &e->way[oct_scan_is_turned(&e->scan, frame->info.bscan)];
+    /* By its number: rows of a file need not follow one another. */
+    const uint32_t b = (uint32_t)(frame->info.number % e->scan.n_bscans);
+    const struct direction *way = &e->way[oct_scan_is_turned(&e->scan, b)];
     const bool is_u8 = frame->form->type == OCT_SAMPLE_U8;
     make_even(e, way, is_u8, e->depth, line_valid, frame->pixels);
     if ((void *)frame->values != frame->pixels)

@@ -36,7 +36,7 @@ static void open_rig(struct rig *r, double phase, double delay)
 static void apply(struct rig *r, uint32_t b)
 {
     const struct oct_image_frame frame = {
-        .form = &r->form, .info = {.bscan = b}, .pixels = r->pixels, .values = &r->values[0][0]};
+        .form = &r->form, .info = {.number = b}, .pixels = r->pixels, .values = &r->values[0][0]};
     oct_even_lines_apply(r->even, &frame, r->valid);
 }
 

@@ -218,6 +218,28 @@ def kept_from_the_middle():
 
 
 @case
+def rows_that_do_not_follow():
+    """where B-scans are missing between rows, each is put right by the way that it was scanned"""
+    path, gap = synth("resonant", **RESONANT), at("gap.h5")
+    lin = ["--force", *settings(pipeline=dict(range="manual"))]
+    ok("recon", path, at("all.h5"), *lin)
+    with h5py.File(path) as file, h5py.File(gap, "w") as to:
+        for name in file:
+            file.copy(name, to)
+        to.attrs.update(file.attrs)
+        spectra, number = file["spectra"][()], file["frames/number"][()]
+        to["spectra"][10:-1], to["frames/number"][10:-1] = spectra[11:], number[11:]
+        to["frames/valid"][-1] = 0
+        for column in "bscans_crc32c", "spectra_crc32c", "crc32c":
+            if column in to["frames"]:
+                del to["frames"][column]
+    ok("recon", gap, at("gap_again.h5"), *lin)
+    with h5py.File(at("all.h5")) as whole, h5py.File(at("gap_again.h5")) as file:
+        assert (file["bscans"][:10] == whole["bscans"][:10]).all()
+        assert (file["bscans"][10:-1] == whole["bscans"][11:]).all()
+
+
+@case
 def volumes_of_an_odd_number():
     """plain samples of two volumes of 7, scanned both ways, are replayed as the camera sent them"""
     lines = np.random.default_rng(3).integers(100, 4000, (14, M, N)).astype("<u2")

@@ -137,7 +137,7 @@ static enum oct_err make_even(struct scan_job *s, struct oct_even_lines *even, u
     memcpy(picture->pixels, s->pictures + at * picture_values(s),
            picture_values(s) * sizeof(float));
     const struct oct_image_frame frame = {.form = &form,
-                                          .info = {.bscan = s->bscans[at / 3] + (uint32_t)(at % 3)},
+                                          .info = {.number = s->bscans[at / 3] + at % 3},
                                           .pixels = picture->pixels,
                                           .values = picture->pixels};
     if (even)
