@@ -501,12 +501,7 @@ uint32_t oct_recording_bscans_per_volume(const struct oct_recording *recording)
 
 uint64_t oct_recording_first_bscan(const struct oct_recording *recording)
 {
-    for (uint32_t v = 0; recording->volume && v < recording->total; v++) {
-        const struct oct_volume_row row = oct_volume_row(recording->volume, v);
-        if (row.valid)
-            return row.number < v ? 0 : row.number - v;
-    }
-    return 0;
+    return recording->volume ? oct_volume_first_bscan(recording->volume) : 0;
 }
 
 const struct oct_volume_facts *oct_recording_facts(const struct oct_recording *recording)
