@@ -432,6 +432,11 @@ const struct oct_config *oct_export_source_config(const struct oct_export_open *
     return open->in.has_config ? open->in.config : NULL;
 }
 
+const struct oct_scan *oct_export_source_scan(const struct oct_export_open *open)
+{
+    return &open->in.scan;
+}
+
 const char *oct_export_source_scaling(const struct oct_export_open *open)
 {
     return open->in.scaling;
