@@ -187,6 +187,23 @@ struct oct_scan oct_config_way(const struct oct_config *config)
     };
 }
 
+struct oct_scan oct_config_way_of_recording(const struct oct_config *config,
+                                            const struct oct_calibration *cal, uint32_t scan_bscans,
+                                            uint64_t first_bscan)
+{
+    struct oct_scan scan = oct_config_way(config);
+    const size_t n_rows = cal->n_positions, n_lines = scan.n_lines;
+    if (scan.pattern == OCT_SCAN_FILE && n_rows % n_lines == 0 && n_rows / n_lines <= UINT32_MAX)
+        scan_bscans = (uint32_t)(n_rows / n_lines);
+    if (scan_bscans > 0 && scan_bscans != scan.n_bscans) {
+        scan.n_bscans = scan_bscans;
+        scan.first_bscan = (uint32_t)(first_bscan % scan_bscans);
+    }
+    if (n_rows == (uint64_t)scan.n_bscans * n_lines)
+        scan.file = (const double(*)[2])cal->positions_um;
+    return scan;
+}
+
 enum oct_err oct_config_set_scan(const struct oct_config *config, struct oct_plan *plan,
                                  struct oct_error *err)
 {

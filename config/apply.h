@@ -35,6 +35,14 @@ void oct_config_engine_options(const struct oct_config *config, struct oct_engin
 /* The way of the scan, but for the positions of a file. */
 struct oct_scan oct_config_way(const struct oct_config *config);
 
+/* The same of a recording: scan.lines and scan.bscans of the configuration are what the file has.
+ * Volumes of the scan have scan_bscans B-scans (0: as many as the file) or, of the pattern file,
+ * what the table of positions says; the file's first has the number first_bscan within its
+ * acquisition. The positions stay those of the calibration. */
+struct oct_scan oct_config_way_of_recording(const struct oct_config *config,
+                                            const struct oct_calibration *cal, uint32_t scan_bscans,
+                                            uint64_t first_bscan);
+
 /* The same into a plan that nobody else has seen. OCT_E_CONFIG as oct_plan_set_scan. */
 enum oct_err oct_config_set_scan(const struct oct_config *config, struct oct_plan *plan,
                                  struct oct_error *err);

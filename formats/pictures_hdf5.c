@@ -1,5 +1,5 @@
 /* HDF5: the B-scans of recordings, and any dataset of two or three axes. */
-#include "config/config.h"
+#include "config/apply.h"
 #include "formats/picture_file.h"
 #include "pipeline/volume/array.h"
 #include "pipeline/volume/volume.h"
@@ -21,6 +21,7 @@ struct hdf5_file {
     uint32_t row_height, row_width;      /* of one B-scan, or one picture of an array */
     bool is_db, is_linear;
     double line_rate_hz; /* of a recording; 0: unknown */
+    double circle_mm[2]; /* oct_volume_info */
     uint64_t clock_ns;   /* of the first row whose time is known */
     double *row_ns;      /* [n_rows]: since clock_ns; NULL: no times */
     uint8_t *u8;         /* [row_height][row_width] of recordings in u8 */
@@ -39,6 +40,19 @@ static void hdf5_file_close(struct oct_picture_file *file)
 
 /* ---- the configuration ---- */
 
+/* x of a scan grows to the right of a fundus, y downwards. */
+static void find_circle(struct hdf5_file *f, const struct oct_config *config)
+{
+    struct oct_scan scan = oct_config_way(config);
+    double um[2];
+    scan.n_lines = f->row_height;
+    if (scan.pattern != OCT_SCAN_CIRCLE)
+        return;
+    oct_scan_position(&scan, 0, 0, um);
+    f->circle_mm[0] = (um[0] - scan.centre_um[0]) / 1e3;
+    f->circle_mm[1] = -(um[1] - scan.centre_um[1]) / 1e3;
+}
+
 /* What a recording's configuration says: what its values are, and the rate of A-lines. */
 static void read_config(struct hdf5_file *f)
 {
@@ -51,6 +65,7 @@ static void read_config(struct hdf5_file *f)
         f->is_db = config->pipeline.log;
         f->is_linear = !f->is_db && oct_volume_facts(f->volume)->sample_type == OCT_SAMPLE_F32;
         f->line_rate_hz = config->scan.line_rate_hz;
+        find_circle(f, config);
     }
     free(config);
 }
@@ -197,7 +212,12 @@ static void tell_volume(const struct hdf5_file *f, struct oct_picture_file_facts
                                 : oct_volume_facts(f->volume)->spacing_um;
     facts->n_axes = n;
     *volume = (struct oct_volume_info){
-        .um = {NAN, NAN, NAN}, .is_db = f->is_db, .is_linear = f->is_linear};
+        .um = {NAN, NAN, NAN},
+        .is_db = f->is_db,
+        .is_linear = f->is_linear,
+        .circle_mm = {f->circle_mm[0], f->circle_mm[1]},
+        .is_own_circle = f->circle_mm[0] != 0 || f->circle_mm[1] != 0,
+    };
     for (unsigned i = 0; i < n; i++)
         volume->um[3 - n + i] = um[i];
     if (f->volume)

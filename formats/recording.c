@@ -363,13 +363,6 @@ static enum oct_err refuse_result(const struct oct_recording *r,
     return e;
 }
 
-static uint64_t find_first_bscan(const struct oct_recording *r)
-{
-    for (uint32_t v = 0; r->volume && v < r->total; v++) {
-        const struct oct_volume_row row = oct_volume_row(r->volume, v);
-        if (row.valid)
-            return row.number < v ? 0 : row.number - v;
-    }
     return 0;
 }
 
@@ -398,7 +391,7 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
     r->n_bscans = config->scan.bscans;
     r->line_rate_hz = config->scan.line_rate_hz;
     r->sent_lines = r->n_lines + config->scan.flyback_lines;
-    r->first_bscan = find_first_bscan(r);
+    r->first_bscan = r->volume ? oct_volume_first_bscan(r->volume) : 0;
     if (!code)
         find_start_time(r);
     oct_input_look_end(&probe);

@@ -168,21 +168,12 @@ static void adopt_scale(struct oct_config *config, const struct oct_calibration 
         config->scan.axial_um = plan->axial_um;
 }
 
-/* Where the recording's B-scans lie in volumes of the scan, of which its own configuration, or the
- * table of positions, says how many B-scans they have. */
 static enum oct_err set_scan(struct oct_plan *plan, const struct oct_config *config,
                              uint32_t scan_bscans, const struct oct_recording *recording,
                              struct oct_error *err)
 {
-    struct oct_scan scan = oct_config_way(config);
-    const size_t n_rows = plan->calibration.n_positions;
-    const uint32_t n_lines = plan->geometry.n_lines;
-    if (scan.pattern == OCT_SCAN_FILE && n_rows % n_lines == 0 && n_rows / n_lines <= UINT32_MAX)
-        scan_bscans = (uint32_t)(n_rows / n_lines);
-    if (scan_bscans > 0 && scan_bscans != scan.n_bscans) {
-        scan.n_bscans = scan_bscans;
-        scan.first_bscan = (uint32_t)(oct_recording_first_bscan(recording) % scan_bscans);
-    }
+    const struct oct_scan scan = oct_config_way_of_recording(
+        config, &plan->calibration, scan_bscans, oct_recording_first_bscan(recording));
     return oct_plan_set_scan(plan, &scan, err);
 }
 

@@ -28,14 +28,18 @@ struct oct_volume_info {
     bool is_linear;   /* values are counts^2 */
     char eye[8];      /* "OD", "OS"; "": unknown */
 
+    /* Of a circle: where its first A-line lies, to the right of its centre and above it on the
+     * fundus; 0, 0: it is none. */
+    double circle_mm[2];
+    bool is_own_circle; /* octd's: all B-scans are of it, and it goes from the right downwards.
+                           Else a device's: each may be another, from temporal upwards */
+
     /* Of what another device exported. */
     const char *format;        /* "Spectralis .vol", "DICOM"; NULL: it is none. Static */
     char start_time[40];       /* ISO 8601; "": unknown */
     unsigned sample_bits;      /* as they are stored: 8, 16; 32: f32 */
     unsigned n_layers;         /* that the device found: oct_pictures_layer */
     const char *const *layers; /* [n_layers]: "ilm", "bm", "nfl", ...; static */
-    double circle_mm[2];       /* of a circle: where its first A-line lies, to the right of its
-                                  centre and above it on the fundus; 0, 0: it is none */
 
     bool is_nifti;
     double to_mm[3][4]; /* of NIfTI: voxel (i, j, k) = (depth, A-line, B-scan) to RAS+ mm */

@@ -62,10 +62,9 @@ static uint32_t bscan_of_row(const struct oct_scan *scan, uint32_t n_bscans,
                              const struct oct_image_form *form, uint32_t row)
 {
     const uint32_t repeats = repeats_of_row(scan, form), n = n_bscans / repeats;
-    const uint32_t turn = repeats > 1 ? at_least_1(scan->protocol.interleave) : 1;
     const uint32_t end = (row + 1) * oct_enface_row_step(n, scan->n_lines);
     const uint32_t at = (end < n ? end : n) - 1;
-    return at / turn * turn * repeats + at % turn;
+    return repeats > 1 ? oct_scan_bscan(scan, at) : at;
 }
 
 static void lay_out(struct oct_grid *g, const struct oct_scan_box *box)

@@ -45,7 +45,8 @@
 #define PIXEL_HEADER_BYTES 12u
 #define MOST_MM 1e6
 #define DAY_S 86400.
-#define UID_ROOT "2.25." /* of UUIDs */
+#define MOST_POINTS 8191u /* pairs of FL in 16 bits of length */
+#define UID_ROOT "2.25."  /* of UUIDs */
 #define NO_DATE "19000101"
 #define NO_TIME "000000"
 
@@ -109,10 +110,26 @@ struct picture {
     double plane_s; /* NaN: unknown */
     uint64_t plane_bytes, pixel_bytes;
     char patient[LO_BYTES];
+    bool has_way;            /* of frames that are no rows: where each lies is known */
+    struct oct_scan_box box; /* around them */
     int64_t
         start_us; /* of the first plane, where there is a person: local time, as if it were UTC */
     long zone_s;  /* what it is ahead of UTC */
 };
+
+/* The box around all A-lines of all frames. */
+static void find_way(struct picture *p)
+{
+    const struct oct_export_form *form = p->form;
+    double um[2];
+    p->box = OCT_SCAN_NO_BOX;
+    p->has_way = !form->is_upright && form->scan;
+    for (uint32_t i = 0; i < form->dims[0] && p->has_way; i++)
+        for (uint32_t j = 0; j < form->dims[1] && p->has_way; j++) {
+            p->has_way = oct_export_position(form, i, j, um);
+            oct_scan_box_grow(&p->box, um);
+        }
+}
 
 static enum oct_err measure(struct picture *p, const char *path, struct oct_error *err)
 {
@@ -123,8 +140,15 @@ static enum oct_err measure(struct picture *p, const char *path, struct oct_erro
     p->mm[0] = form->um[0] / 1e3;
     p->mm[1] = um[0] / 1e3;
     p->mm[2] = um[1] / 1e3;
+    if (form->scan && !(p->mm[1] > 0 && p->mm[2] > 0))
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: %s of a scan of pattern %s have no even spacing, and DICOM says one: "
+                        "export %s as DICOM, or this as OME-TIFF",
+                        path, form->name, oct_scan_pattern_names[form->scan->pattern],
+                        oct_scan_is_one_place(form->scan) ? "its B-scans"
+                                                          : "the picture from above (enface)");
     if (!(p->mm[1] > 0 && p->mm[1] < MOST_MM && p->mm[2] > 0 && p->mm[2] < MOST_MM) ||
-        (form->dims[0] > 1 && !(p->mm[0] >= 0 && p->mm[0] < MOST_MM)))
+        (form->dims[0] > 1 && !form->scan && !(p->mm[0] >= 0 && p->mm[0] < MOST_MM)))
         return oct_fail(err, OCT_E_ARG, "%s: DICOM needs the spacing of %s in um: --pixel-um", path,
                         form->name);
     if (p->height > MOST_SIDE || p->width > MOST_SIDE || form->dims[0] > MOST_FRAMES)
@@ -219,7 +243,8 @@ static enum oct_err check(struct picture *p, const char *path, struct oct_error 
                         path);
     if (!form->acquisition_uid[0])
         return oct_fail(err, OCT_E_ARG, "%s: the recording has no identity for UIDs", path);
-    enum oct_err e = measure(p, path, err);
+    const enum oct_err e = measure(p, path, err);
+    find_way(p);
     if (!e && form->person)
         return find_start(p, path, err);
     return e ? e : name_patient(p, path, err);
@@ -417,14 +442,31 @@ static void put_acquisition(struct oct_dicom_set *set)
     oct_dicom_put_no_items(set, 0x00400555);
 }
 
-/* What grey means, and what is not known, for people. */
-static void put_comments(struct oct_dicom_set *set, const struct oct_export_form *form)
+/* Of frames that are no rows. */
+static void describe_way(const struct picture *p, char *text, size_t text_bytes)
 {
+    text[0] = '\0';
+    if (p->has_way)
+        snprintf(
+            text, text_bytes,
+            "its x is x, depth is y, its y is z. Its pattern is %s%s; frame locations refer to "
+            "a picture that is no instance, of pixels of 1 um by 1 um and the upper left "
+            "corner at x %.6g um, y %.6g um",
+            oct_scan_pattern_names[p->form->scan->pattern],
+            oct_scan_is_straight(p->form->scan) ? "" : ", unrolled: planes are nominal",
+            p->box.low[0], p->box.low[1]);
+}
+
+/* What grey means, and what is not known, for people. */
+static void put_comments(struct oct_dicom_set *set, const struct picture *p)
+{
+    const struct oct_export_form *form = p->form;
     const unsigned most = form->sample == OCT_EXPORT_U16 ? UINT16_MAX : UINT8_MAX;
     struct oct_slab slab;
-    char text[1024];
+    char text[1024], way[320];
     size_t n = 0;
     const size_t room = 320;
+    describe_way(p, way, sizeof(way));
     n += (size_t)snprintf(text, room / 2, "%s%s%s", form->name, form->quantity[0] ? ": " : "",
                           form->quantity);
     n = n < room / 2 ? n : room / 2 - 1;
@@ -433,9 +475,8 @@ static void put_comments(struct oct_dicom_set *set, const struct oct_export_form
                               form->hi, form->unit);
     if (form->refractive_index > 0)
         n += (size_t)snprintf(text + n, 60, "; refractive index %g", form->refractive_index);
-    snprintf(text + n, sizeof(text) - n,
-             ". How the scan lies in the eye is not known: A-lines lie along x, depth along y and "
-             "B-scans along z. %s%s%s",
+    snprintf(text + n, sizeof(text) - n, ". How the scan lies in the eye is not known: %s. %s%s%s",
+             p->has_way ? way : "A-lines lie along x, depth along y and B-scans along z",
              is_enface(form, &slab)
                  ? "Source, localizer and surfaces are the recording's own and no instances."
                  : "Illumination, resolution and distortion are not known: 0 stands there.",
@@ -471,7 +512,7 @@ static void put_image(struct oct_dicom_set *set, const struct picture *p, const 
     oct_dicom_put_text(set, 0x20500020, "CS", "IDENTITY");
     oct_dicom_put_text(set, 0x00282110, "CS", "00");
     oct_dicom_put_text(set, 0x00280301, "CS", "NO");
-    put_comments(set, form);
+    put_comments(set, p);
 }
 
 /* Ophthalmic Tomography Image. */
@@ -517,15 +558,25 @@ static void put_dimensions(struct oct_dicom_set *set, const struct picture *p)
  * the picture. */
 static unsigned direction(const struct oct_export_form *form, unsigned axis, unsigned other)
 {
-    static const char *const names[] = {"line", "depth", "bscan", "place"};
-    for (unsigned i = 0; i < 4; i++)
-        if (strcmp(form->axes[axis], names[i]) == 0)
-            return i < 3 ? i : 2;
+    static const struct {
+        const char *name;
+        unsigned direction;
+    } known[] = {{"line", 0}, {"x", 0}, {"depth", 1}, {"bscan", 2}, {"place", 2}, {"y", 2}};
+    for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(form->axes[axis], known[i].name) == 0)
+            return known[i].direction;
     return other;
 }
 
-/* Pixel Measures, Plane Orientation, Frame Anatomy: the same for all. *normal: the axis along which
- * frames follow one another. */
+static void put_orientation(struct oct_dicom_set *set, const double cosines[6])
+{
+    oct_dicom_begin(set, 0x00209116);
+    oct_dicom_put_decimals(set, 0x00200037, cosines, 6);
+    oct_dicom_end(set);
+}
+
+/* Pixel Measures, Frame Anatomy and, of rows, Plane Orientation: the same for all. *normal: the
+ * axis along which frames follow one another. */
 static void put_shared(struct oct_dicom_set *set, const struct picture *p, unsigned *normal)
 {
     const struct oct_export_form *form = p->form;
@@ -547,9 +598,8 @@ static void put_shared(struct oct_dicom_set *set, const struct picture *p, unsig
         oct_dicom_put_decimals(set, 0x00180088, p->mm, 1);
     }
     oct_dicom_end(set);
-    oct_dicom_begin(set, 0x00209116);
-    oct_dicom_put_decimals(set, 0x00200037, cosines, 6);
-    oct_dicom_end(set);
+    if (!p->has_way)
+        put_orientation(set, cosines);
     oct_dicom_begin(set, 0x00209071);
     oct_dicom_put_text(set, 0x00209072, "CS", laterality(form));
     put_code(set, 0x00082218, "81745001", "SCT", "Eye");
@@ -557,7 +607,61 @@ static void put_shared(struct oct_dicom_set *set, const struct picture *p, unsig
     oct_dicom_end(set);
 }
 
-/* Frame Content and Plane Position of each. */
+/* An instance that there is not: what stands for it is made of the recording's identity. */
+static void put_reference(struct oct_dicom_set *set, const struct oct_export_form *form,
+                          const char *class, const char *what)
+{
+    char uid[UID_BYTES];
+    uid_of(what, form, "", uid);
+    oct_dicom_put_text(set, 0x00081150, "UI", class);
+    oct_dicom_put_text(set, 0x00081155, "UI", uid);
+}
+
+/* Ophthalmic Frame Location (C.8.17.10.1): both ends of a straight frame, else the place of every
+ * column, as far as there is room for them. The picture that they count in is none that there is;
+ * Image Comments says what its pixels are. */
+static void put_location(struct oct_dicom_set *set, const struct picture *p, uint32_t i)
+{
+    const struct oct_export_form *form = p->form;
+    const bool is_straight = oct_scan_is_straight(form->scan);
+    const uint32_t n = is_straight ? 2 : form->dims[1];
+    float row_and_column[2 * MOST_POINTS];
+    if (n > MOST_POINTS)
+        return;
+    for (uint32_t k = 0; k < n; k++) {
+        double um[2];
+        oct_export_position(form, i, is_straight ? k * (form->dims[1] - 1) : k, um);
+        row_and_column[2 * k] = (float)(um[1] - p->box.low[1]);
+        row_and_column[2 * k + 1] = (float)(um[0] - p->box.low[0]);
+    }
+    oct_dicom_begin(set, 0x00220031);
+    put_reference(set, form, SOP_CLASS_ENFACE, "field");
+    put_code(set, 0x0040a170, "121311", "DCM", "Localizer");
+    oct_dicom_put_f32(set, 0x00220032, row_and_column, 2 * n);
+    oct_dicom_put_text(set, 0x00220039, "CS", is_straight ? "LINEAR" : "NONLINEAR");
+    oct_dicom_end(set);
+}
+
+/* Where a frame that is no row begins, and the direction of its A-lines; that of an unrolled one is
+ * nominal. */
+static void put_plane_of_way(struct oct_dicom_set *set, const struct picture *p, uint32_t i,
+                             double place[3])
+{
+    double first[2], last[2], cosines[6] = {1, 0, 0, 0, 1, 0};
+    oct_export_position(p->form, i, 0, first);
+    oct_export_position(p->form, i, p->form->dims[1] - 1, last);
+    const double dx = last[0] - first[0], dy = last[1] - first[1], length = hypot(dx, dy);
+    if (length > 0 && oct_scan_is_straight(p->form->scan)) {
+        cosines[0] = dx / length;
+        cosines[2] = dy / length;
+    }
+    place[0] = first[0] / 1e3;
+    place[2] = first[1] / 1e3;
+    put_orientation(set, cosines);
+    put_location(set, p, i);
+}
+
+/* Frame Content and Plane Position of each; of what are no rows, where it lies. */
 static void put_frame(struct oct_dicom_set *set, const struct picture *p, unsigned normal,
                       uint32_t i)
 {
@@ -565,7 +669,7 @@ static void put_frame(struct oct_dicom_set *set, const struct picture *p, unsign
     const uint32_t index[2] = {1, i + 1};
     const double s = p->plane_s * i;
     double place[3] = {0};
-    if (i > 0)
+    if (i > 0 && p->mm[0] > 0)
         place[normal] = p->mm[0] * i;
     oct_dicom_begin(set, 0x52009230);
     oct_dicom_begin(set, 0x00209111);
@@ -581,6 +685,8 @@ static void put_frame(struct oct_dicom_set *set, const struct picture *p, unsign
     if (form->plane_valid && !form->plane_valid[i])
         oct_dicom_put_text(set, 0x00209158, "LT", "not recorded");
     oct_dicom_end(set);
+    if (p->has_way)
+        put_plane_of_way(set, p, i, place);
     oct_dicom_begin(set, 0x00209113);
     oct_dicom_put_decimals(set, 0x00200032, place, 3);
     oct_dicom_end(set);
@@ -618,16 +724,6 @@ static void put_type(struct oct_dicom_set *set, const struct oct_export_form *fo
     oct_slab_text(slab, text, sizeof(text));
     snprintf(description, sizeof(description), "%s, %s", is_flow ? "flow" : "structure", text);
     oct_dicom_put_text(set, 0x00221616, "LO", description);
-}
-
-/* An instance that there is not: what stands for it is made of the recording's identity. */
-static void put_reference(struct oct_dicom_set *set, const struct oct_export_form *form,
-                          const char *class, const char *what)
-{
-    char uid[UID_BYTES];
-    uid_of(what, form, "", uid);
-    oct_dicom_put_text(set, 0x00081150, "UI", class);
-    oct_dicom_put_text(set, 0x00081155, "UI", uid);
 }
 
 /* The upper and the lower end of the slab; the surface is the slab's, not the layer's, and lies no

@@ -14,6 +14,7 @@
 #define OCT_FORMATS_EXPORT_EXPORT_H
 
 #include "pipeline/base/err.h"
+#include "pipeline/plan/scan.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -44,7 +45,7 @@ struct oct_export_form {
     const char *axes[3]; /* "bscan", "line", "depth", "sample", ... of each */
     double um[3];    /* from one to the next along each; NaN: the axis is no length, or unknown. Of
                         a format with needs_um it is known where the axis is a length ("bscan",
-                        "line", "depth") of more than one step */
+                        "line", "depth") of more than one step, but where `scan` has none */
     bool is_upright; /* rows are depth already, or not depth at all; false: columns are depth */
     enum oct_export_sample sample;
     const char *name;     /* of the dataset: "bscans", "spectra", "enface", "analysis/NAME" */
@@ -67,7 +68,17 @@ struct oct_export_form {
     const struct oct_export_person *person; /* NULL: nobody is to be known (DICOM alone asks) */
     const char *serial;                     /* of the device, where there is a person; "", NULL */
     double lambda_nm; /* of the light, the middle of what the camera sees; NaN: unknown */
+    const struct oct_scan *scan; /* of B-scans that are no rows beside one another; NULL: they are,
+                                    or the array is of none. What a scan's way has no length for
+                                    has none in um, whatever the format needs */
+    uint32_t bscans_first, bscans_step; /* the B-scans, or places, that planes are */
+    bool is_of_places;
 };
+
+/* Where A-line `line` of a plane lies, x and y in um (pipeline/plan/scan.h); false: unknown, or
+ * planes are no B-scans of form.scan. */
+bool oct_export_position(const struct oct_export_form *form, uint32_t plane, uint32_t line,
+                         double um[2]);
 
 struct oct_export_source {
     struct oct_export_form form;

@@ -1,5 +1,6 @@
 #include "formats/export/export.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,20 @@ const struct oct_export_format *const oct_export_formats[] = {
     &oct_export_dicom,
     NULL,
 };
+
+bool oct_export_position(const struct oct_export_form *form, uint32_t plane, uint32_t line,
+                         double um[2])
+{
+    const uint32_t at = form->bscans_first + plane * form->bscans_step;
+    const bool is_of_lines = form->dims[1] > line && strcmp(form->axes[1], "line") == 0;
+    const bool is_of_bscans = strcmp(form->axes[0], "bscan") == 0 || form->is_of_places ||
+                              strcmp(form->axes[0], "frame") == 0;
+    if (!form->scan || !is_of_lines || !is_of_bscans || form->dims[1] != form->scan->n_lines)
+        return false;
+    oct_scan_position(form->scan, form->is_of_places ? oct_scan_bscan(form->scan, at) : at, line,
+                      um);
+    return isfinite(um[0] + um[1]);
+}
 
 /* ---- which format ---- */
 

@@ -30,7 +30,7 @@ static int direction_of(const char *axis)
     static const struct {
         const char *name;
         int direction;
-    } known[] = {{"line", 0}, {"depth", 1}, {"sample", 1}, {"bscan", 2}};
+    } known[] = {{"line", 0}, {"x", 0}, {"depth", 1}, {"sample", 1}, {"bscan", 2}, {"y", 2}};
     for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
         if (strcmp(axis, known[i].name) == 0)
             return known[i].direction;
@@ -132,6 +132,23 @@ static enum oct_err put_plane(void *context, uint32_t plane, const void *pixels,
     return oct_nifti_put(context, pixels, n_bytes, err);
 }
 
+/* One affine places all voxels: a frame along a straight line at most, or such at one place. */
+static enum oct_err check_way(const char *path, const struct oct_export_form *form,
+                              struct oct_error *err)
+{
+    const struct oct_scan *scan = form->scan;
+    const bool is_frame = form->dims[0] == 1 && strcmp(form->axes[1], "line") == 0;
+    if (!scan || (oct_scan_is_straight(scan) && (is_frame || oct_scan_is_one_place(scan))))
+        return OCT_OK;
+    return oct_fail(err, OCT_E_ARG,
+                    "%s: %s of a scan of pattern %s lie on no even grid of voxels: export %sPNG "
+                    "or OME-TIFF",
+                    path, form->name, oct_scan_pattern_names[scan->pattern],
+                    oct_scan_is_one_place(scan)
+                        ? "them as "
+                        : "the picture from above, --dataset enface, or them as ");
+}
+
 static enum oct_err write_nifti(const char *path, const struct oct_export_source *sources,
                                 unsigned n, const struct oct_export_options *options,
                                 struct oct_error *err)
@@ -144,7 +161,8 @@ static enum oct_err write_nifti(const char *path, const struct oct_export_source
     (void)n; /* 1: the format takes no more */
     if (form->dims[0] == 0 || form->dims[1] == 0 || form->dims[2] == 0)
         return oct_fail(err, OCT_E_ARG, "%s: %s holds nothing", path, form->name);
-    enum oct_err e = lay_out(path, form, &layout, err);
+    enum oct_err e = check_way(path, form, err);
+    e = e ? e : lay_out(path, form, &layout, err);
     if (e)
         return e;
     describe(form, &layout, description);

@@ -95,12 +95,29 @@ static void put_length(FILE *out, char axis, double um)
                 axis);
 }
 
+/* Where planes of no rows lie: where each begins. */
+static void put_plane(FILE *out, const struct oct_export_form *form, uint32_t i, bool is_time)
+{
+    double um[2];
+    const bool has_place = oct_export_position(form, i, 0, um);
+    if (!has_place && !(form->plane_s > 0))
+        return;
+    fprintf(out, "<Plane TheZ=\"%" PRIu32 "\" TheC=\"0\" TheT=\"%" PRIu32 "\"", is_time ? 0 : i,
+            is_time ? i : 0);
+    if (form->plane_s > 0)
+        fprintf(out, " DeltaT=\"%.9g\" DeltaTUnit=\"s\"", i * form->plane_s);
+    for (int axis = 0; has_place && axis < 2; axis++)
+        fprintf(out, " Position%c=\"%.9g\" Position%cUnit=\"" MICROMETRE "\"", "XY"[axis], um[axis],
+                "XY"[axis]);
+    fputs("/>", out);
+}
+
 static void put_pixels(FILE *out, const struct oct_export_form *form, unsigned image,
                        uint64_t first_ifd)
 {
     static const char *const types[] = {
         [OCT_EXPORT_U8] = "uint8", [OCT_EXPORT_U16] = "uint16", [OCT_EXPORT_F32] = "float"};
-    const bool is_time = oct_ome_is_time(form), has_time = form->plane_s > 0;
+    const bool is_time = oct_ome_is_time(form);
     const uint32_t n = form->dims[0];
     uint32_t height, width;
     double um[2];
@@ -115,16 +132,13 @@ static void put_pixels(FILE *out, const struct oct_export_form *form, unsigned i
     put_length(out, 'X', um[1]);
     put_length(out, 'Y', um[0]);
     put_length(out, 'Z', is_time ? NAN : form->um[0]);
-    if (is_time && has_time)
+    if (is_time && form->plane_s > 0)
         fprintf(out, " TimeIncrement=\"%.9g\" TimeIncrementUnit=\"s\"", form->plane_s);
     fprintf(out, "><Channel ID=\"Channel:%u:0\" SamplesPerPixel=\"1\"/>", image);
     fprintf(out, "<TiffData FirstC=\"0\" FirstT=\"0\" FirstZ=\"0\" IFD=\"%" PRIu64 "\"", first_ifd);
     fprintf(out, " PlaneCount=\"%" PRIu32 "\"/>", n);
-    for (uint32_t i = 0; has_time && i < n; i++)
-        fprintf(out,
-                "<Plane TheZ=\"%" PRIu32 "\" TheC=\"0\" TheT=\"%" PRIu32
-                "\" DeltaT=\"%.9g\" DeltaTUnit=\"s\"/>",
-                is_time ? 0 : i, is_time ? i : 0, i * form->plane_s);
+    for (uint32_t i = 0; i < n; i++)
+        put_plane(out, form, i, is_time);
     fputs("</Pixels>", out);
 }
 
@@ -169,6 +183,8 @@ static void put_annotation(FILE *out, const struct oct_export_form *form, unsign
     put_pair(out, "plane_axis", form->axes[0]);
     put_pair(out, "quantity", form->quantity);
     put_pair(out, "unit", form->unit);
+    if (form->scan)
+        put_pair(out, "scan_pattern", oct_scan_pattern_names[form->scan->pattern]);
     put_number(out, "black", form->lo);
     put_number(out, "white", form->hi);
     put_pair(out, "eye", form->eye);

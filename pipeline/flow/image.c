@@ -172,11 +172,9 @@ struct oct_spacing oct_spacing_of_field(const struct oct_plan *plan, double widt
                                         double refractive_index)
 {
     const struct oct_scan *scan = &plan->scan;
-    const bool is_raster =
-        scan->pattern == OCT_SCAN_RASTER || scan->pattern == OCT_SCAN_RASTER_BOTH;
     const double length_um = oct_scan_length_um(scan->pattern, width_um);
     return (struct oct_spacing){
-        .bscan_um = is_raster && height_um > 0 ? height_um / n_bscans : NAN,
+        .bscan_um = oct_scan_is_raster(scan) && height_um > 0 ? height_um / n_bscans : NAN,
         .line_um = length_um > 0 ? length_um / plan->geometry.n_lines : NAN,
         .depth_um = plan->axial_um / (refractive_index > 0 ? refractive_index : 1),
     };

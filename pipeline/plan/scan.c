@@ -94,6 +94,21 @@ bool oct_scan_has_rows(const struct oct_scan *s)
     return is_swept(s) || s->pattern == OCT_SCAN_CIRCLE;
 }
 
+bool oct_scan_is_raster(const struct oct_scan *s)
+{
+    return s->pattern == OCT_SCAN_RASTER || s->pattern == OCT_SCAN_RASTER_BOTH;
+}
+
+bool oct_scan_is_one_place(const struct oct_scan *s)
+{
+    return s->pattern == OCT_SCAN_LINE || s->pattern == OCT_SCAN_CIRCLE;
+}
+
+bool oct_scan_is_straight(const struct oct_scan *s)
+{
+    return is_swept(s) || s->pattern == OCT_SCAN_RADIAL;
+}
+
 void oct_scan_box_grow(struct oct_scan_box *box, const double um[2])
 {
     for (int axis = 0; axis < 2 && isfinite(um[0] + um[1]); axis++) {
@@ -121,6 +136,12 @@ uint32_t oct_scan_place(const struct oct_scan *s, uint32_t b)
     const uint32_t group = at_least_1(s->protocol.repeats) * turn;
     const uint32_t at = of_volume(s, b);
     return at / group * turn + at % group % turn;
+}
+
+uint32_t oct_scan_bscan(const struct oct_scan *s, uint32_t place)
+{
+    const uint32_t turn = at_least_1(s->protocol.interleave);
+    return place / turn * turn * at_least_1(s->protocol.repeats) + place % turn;
 }
 
 /* Before centre and angle. s: the share of the B-scan. */

@@ -86,6 +86,14 @@ bool oct_scan_is_uneven(const struct oct_scan *scan);
  * stays an unrolled one. */
 bool oct_scan_has_rows(const struct oct_scan *scan);
 
+/* Whether B-scans lie beside one another, at one distance; and whether all of them lie at one
+ * place: then they follow one another in time alone. */
+bool oct_scan_is_raster(const struct oct_scan *scan);
+bool oct_scan_is_one_place(const struct oct_scan *scan);
+
+/* Whether the A-lines of a B-scan lie along a straight line, at one distance. */
+bool oct_scan_is_straight(const struct oct_scan *scan);
+
 /* The box around positions, of which the first finds low at +INFINITY and high at -INFINITY; one
  * that is not known changes nothing. */
 struct oct_scan_box {
@@ -100,6 +108,9 @@ double oct_scan_length_um(enum oct_scan_pattern pattern, double width_um);
 
 uint32_t oct_scan_n_places(const struct oct_scan *scan);
 uint32_t oct_scan_place(const struct oct_scan *scan, uint32_t b);
+
+/* The first B-scan of a place. */
+uint32_t oct_scan_bscan(const struct oct_scan *scan, uint32_t place);
 
 /* Where A-line j of the picture of B-scan b lies; NaN: unknown. */
 void oct_scan_position(const struct oct_scan *scan, uint32_t b, uint32_t j, double um[2]);

@@ -439,6 +439,16 @@ struct oct_volume_row oct_volume_row(const struct oct_volume_reader *reader, uin
     return row;
 }
 
+uint64_t oct_volume_first_bscan(const struct oct_volume_reader *reader)
+{
+    for (uint32_t v = 0; v < reader->facts.n_bscans; v++) {
+        const struct oct_volume_row row = oct_volume_row(reader, v);
+        if (row.valid)
+            return row.number < v ? 0 : row.number - v;
+    }
+    return 0;
+}
+
 const struct oct_gap *oct_volume_gaps(const struct oct_volume_reader *reader, size_t *n)
 {
     *n = reader->rows.n_gaps;

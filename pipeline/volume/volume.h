@@ -227,6 +227,10 @@ struct oct_volume_row {
 };
 struct oct_volume_row oct_volume_row(const struct oct_volume_reader *reader, uint32_t v);
 
+/* The number of row 0 within its acquisition, by the first row that is there; 0 where the file does
+ * not say. */
+uint64_t oct_volume_first_bscan(const struct oct_volume_reader *reader);
+
 /* The gap map; *n is 0 where there is none. Owned by the reader. Values are not checked. */
 const struct oct_gap *oct_volume_gaps(const struct oct_volume_reader *reader, size_t *n);
 

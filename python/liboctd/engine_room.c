@@ -46,6 +46,7 @@ static enum oct_err merge(struct oct_calibration *merged, const struct oct_confi
 {
     struct oct_config files = *config;
     struct oct_calibration copy;
+    files.scan.positions[0] = '\0'; /* where A-lines lie changes no picture of them */
     replace_files(&files, given, "");
     enum oct_err e = oct_config_calibration(&files, merged, err);
     if (e)
@@ -84,6 +85,24 @@ static enum oct_err make_plan(struct oct_plan **plan, struct oct_config *config,
     e = oct_plan_create(plan, &geometry, &cal, &chain, &why);
     oct_calibration_finish(&cal);
     return e ? oct_config_blame(config, &why, err) : OCT_OK;
+}
+
+/* As of octctl recon: lines are in the order of places. B-scans are told apart by their number
+ * within a volume. */
+static enum oct_err make_even(struct oct_engine_room *room, const struct oct_config *config,
+                              struct oct_error *err)
+{
+    struct oct_error why = {.text = ""};
+    struct oct_scan scan = oct_config_way(config);
+    scan.n_bscans = 0;
+    if (scan.pattern == OCT_SCAN_FILE)
+        return OCT_OK;
+    const enum oct_err e = oct_scan_check(&scan, &why);
+    if (e)
+        return oct_config_blame(config, &why, err);
+    return oct_scan_is_uneven(&scan)
+               ? oct_even_lines_create(&room->even, &scan, &room->plan->geometry, err)
+               : OCT_OK;
 }
 
 /* ---- slots ---- */
@@ -169,6 +188,9 @@ enum oct_err oct_engine_room_init(struct oct_engine_room *room, const struct oct
     enum oct_err e = make_plan(&room->plan, &effective, given, err);
     if (e)
         return e;
+    e = make_even(room, &effective, err);
+    if (e)
+        goto fail;
     oct_config_engine_options(&effective, &options, wisdom_dir, sizeof(wisdom_dir));
     options.has_complex = has_complex;
     oct_config_display(&effective, &room->display);
@@ -200,6 +222,7 @@ void oct_engine_room_finish(struct oct_engine_room *room)
     else
         free(room->lent);
     oct_running_dc_destroy(room->running_dc);
+    oct_even_lines_destroy(room->even);
     free(room->slots);
     free(room->masks);
     free(room->dc_lines);

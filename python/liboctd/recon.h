@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "kernels/engines.h"
+#include "pipeline/flow/even_lines.h"
 #include "pipeline/flow/frame.h"
 #include "pipeline/flow/running_dc.h"
 #include "pipeline/plan/plan.h"
@@ -31,6 +32,7 @@ struct oct_engine_room {
     struct oct_display display;
     struct oct_image_form form;
     struct oct_running_dc *running_dc; /* NULL unless dc=running */
+    struct oct_even_lines *even;       /* NULL: A-lines lie evenly */
     unsigned depth, max_batch;
     struct oct_recon_slot *slots; /* [depth] */
     float *dc_lines;              /* [depth][2][N], or NULL */
@@ -52,6 +54,8 @@ struct octd_recon {
     uint32_t acquisition;   /* counts begins */
     uint32_t volume_bscans; /* UINT32_MAX: one volume without an end */
     uint64_t next;          /* B-scan, since begin */
+    uint32_t scan_bscans;   /* of a volume of the scan; 0: volume_bscans */
+    uint64_t scan_first;    /* what B-scan 0 is of them */
     struct oct_error err;
 };
 

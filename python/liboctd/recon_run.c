@@ -131,6 +131,17 @@ static enum oct_err submit(struct call *call, struct oct_error *err)
 
 /* ---- out ---- */
 
+/* Puts the lines of B-scan i of the call onto the even grid. */
+static void make_even(const struct call *call, uint64_t i, const struct oct_image_frame *done)
+{
+    const struct octd_recon *recon = call->recon;
+    struct oct_image_frame frame = *done;
+    const uint64_t number = recon->scan_first + recon->next + i;
+    if (recon->scan_bscans > 0)
+        frame.info.bscan = (uint32_t)(number % recon->scan_bscans);
+    oct_even_lines_apply(recon->room.even, &frame, slot_of(call, i)->line_valid);
+}
+
 static enum oct_err collect(struct call *call, struct oct_error *err)
 {
     struct oct_engine_room *room = &call->recon->room;
@@ -142,6 +153,8 @@ static enum oct_err collect(struct call *call, struct oct_error *err)
         return oct_fail(err, done->status, "the %s engine lost B-scan %llu (%s)", room->ops->name,
                         (unsigned long long)call->recon->next + i,
                         room->ops->describe(room->engine));
+    if (room->even)
+        make_even(call, i, done);
     if (room->ops->memory)
         memcpy(call->pictures + i * call->picture_bytes,
                room->has_complex ? (void *)done->complex_values : done->pixels,
@@ -182,7 +195,19 @@ int octd_recon_begin(struct octd_recon *recon, uint32_t volume_bscans)
     recon->volume_bscans = volume_bscans;
     recon->acquisition++;
     recon->next = 0;
+    recon->scan_bscans = 0;
+    recon->scan_first = 0;
     recon->begun = true;
+    return OCTD_OK;
+}
+
+int octd_recon_scan(struct octd_recon *recon, uint32_t scan_bscans, uint64_t first_bscan)
+{
+    if (!recon->room.plan || !recon->begun)
+        return octd_result_of(
+            oct_fail(&recon->err, OCT_E_STATE, "octd_recon_begin comes before octd_recon_scan"));
+    recon->scan_bscans = scan_bscans;
+    recon->scan_first = scan_bscans > 0 ? first_bscan % scan_bscans : 0;
     return OCTD_OK;
 }
 

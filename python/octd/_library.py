@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator, Optional, Tuple
 from ._errors import Error, Timeout, check_process
 
 NAME = "liboctd.so.0"
-API_VERSION = 2  # the least that this package calls
+API_VERSION = 3  # the least that this package calls
 
 OK, DROPPED, TIMEOUT, INTERRUPTED = 0, 8, 9, 10
 KINDS = ("", "argument", "config", "format", "io", "memory", "backend", "state", "dropped",
@@ -110,6 +110,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[_Argument]]] = {
     "octd_recon_engine": (_S, [_P]),
     "octd_recon_shape": (_I, [_P] + [_to(ctypes.c_uint32)] * 4 + [_to(ctypes.c_double)]),
     "octd_recon_begin": (_I, [_P, _n("volume_bscans")]),
+    "octd_recon_scan": (_I, [_P, _n("scan_bscans", 32), _n("first_bscan", 64)]),
     "octd_recon_skip": (_I, [_P, _n("n_bscans", 64)]),
     "octd_recon_run": (_I, [_P, _P, _P, _n("n_bscans", 64), _P, _Z, _P]),
     "octd_camera_connect": (_I, [_to(ctypes.c_void_p), _s("endpoint"), _n("samples"),

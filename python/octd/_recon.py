@@ -240,6 +240,12 @@ class Reconstructor:
         that key is set, else never. After `start`."""
         self._handle.do("begin", volume_bscans)
 
+    def scan(self, scan_bscans: int, first_bscan: int = 0) -> None:
+        """After `begin`: its first B-scan is number first_bscan of the scan, of which a volume has
+        scan_bscans. It says which B-scans of scan_pattern="raster-both" came from the other side,
+        where a recording begins or ends within a volume; without it they count from `begin` on."""
+        self._handle.do("scan", scan_bscans, first_bscan)
+
     def skip(self, n_bscans: int) -> None:
         """The next B-scans never came; those behind them keep their places."""
         self._handle.do("skip", n_bscans)
@@ -319,7 +325,9 @@ def recon(spectra: ArrayLike, *, kmap: Values = None, wavelengths: Values = None
     """Reconstructs an array of spectra, as `octctl recon` does a file of them, to the byte.
 
     uint16 [B][M][N] (or [M][N], or [volumes][B][M][N]) in, uint8 or with sample="f32" float32 dB
-    [B][M][D] out, or with complex=True complex64. Parameters are those of Reconstructor and of
+    [B][M][D] out, or with complex=True complex64. A-lines lie in the order of places, as in
+    recordings; where scan_phase or scan_trigger_delay_lines (or `config`) says that they lie
+    unevenly, pictures are put onto the even grid. Parameters are those of Reconstructor and of
     calling it; use one of those for many arrays of one shape: it keeps the engine.
 
     >>> pictures = octd.recon(spectra, kmap=kmap, dispersion=[1.2, -0.4], sample="f32")

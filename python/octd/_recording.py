@@ -220,6 +220,26 @@ class Recording:
                 axes[name] = places[:].astype(np.float64)
         return axes
 
+    # ---- where A-lines lie ----
+
+    @property
+    def pattern(self) -> str:
+        """The way of the scan, "raster", "circle", ... (docs/scan.md); "" if the file does not
+        say."""
+        group = self.file.get("scan")
+        return "" if group is None else _text(group.attrs.get("pattern", ""))
+
+    @property
+    def x_um(self) -> Any:
+        """Where A-lines of the pictures lie, f32 [V][M] in um (h5py dataset), origin in the middle
+        of the scan's field; None: the file does not say."""
+        return self._dataset("scan/x_um")
+
+    @property
+    def y_um(self) -> Any:
+        """As x_um."""
+        return self._dataset("scan/y_um")
+
     # ---- pictures ----
 
     def db(self, rows: Any = slice(None)) -> NDArray[np.float32]:
@@ -303,6 +323,7 @@ class Recording:
             if out is None:
                 out = np.zeros((n, n_lines, depth), dtype)
             engine.begin(n)
+            self._place(engine)
             for first, end, valid in _runs(self.valid, step):
                 if not valid:
                     out[first:end] = 0
@@ -312,6 +333,16 @@ class Recording:
                             out=out[first:end],
                             limits=None if limits is None else limits[first:end])
         return out
+
+    def _place(self, engine: _recon.Reconstructor) -> None:
+        """Says which B-scans of the scan's volumes these are, where the file has others."""
+        numbers, rows = self._dataset("frames/number"), np.flatnonzero(self.valid)
+        text = self.key("scan.bscans")
+        bscans = int(text) if text.isdigit() else 0
+        if bscans in (0, len(self)) or numbers is None or len(rows) == 0:
+            return
+        first = int(numbers[rows[0]]) - int(rows[0])
+        engine.scan(bscans, max(first, 0))
 
     def close(self) -> None:
         """Closes the file; its datasets are no longer readable."""

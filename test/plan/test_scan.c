@@ -67,6 +67,8 @@ TEST(repeats_and_line_repeats_lie_at_one_place)
     for (uint32_t b = 0; b < V; b++) {
         assert_int_equal(oct_scan_place(&s, b), places[b]);
         assert_at(&s, b, 4, (1.5 / 4 - 0.5) * 1200, ((places[b] + 0.5) / 4 - 0.5) * 800);
+        assert_int_equal(places[oct_scan_bscan(&s, places[b])], places[b]);
+        assert_true(oct_scan_bscan(&s, places[b]) <= b);
     }
     assert_int_equal(oct_scan_n_places(&s), 4);
 }

@@ -1,4 +1,5 @@
-"""The samples that test/rig/export_rig.c makes, and the files that a C test writes of them."""
+"""The samples that test/rig/export_rig.c makes, the files that a C test writes of them, and what
+dciodvfy says of DICOM."""
 import os, subprocess
 
 import h5py, numpy as np
@@ -39,3 +40,21 @@ def recording_of(eye, path, **more):
     with h5py.File(path, "r+") as f:
         f.attrs["eye"] = np.bytes_(eye) if eye else h5py.Empty("S1")
     return path
+
+
+# The class says by numbers of one that it is no part of a concatenation (PS3.3 C.8.17.7, types 1),
+# which C.7.6.16 allows it by name. dciodvfy asks for them in one module and forbids them in
+# another.
+KNOWN = ("ConcatenationFrameOffsetNumber", "InConcatenationNumber", "InConcatenationTotalNumber")
+
+
+def judged(path, words=()):
+    """What dciodvfy says must be of the contradiction above, and warnings of these words."""
+    done = subprocess.run(["dciodvfy", path], stderr=subprocess.PIPE)
+    lines = done.stderr.decode().splitlines()
+    assert "OphthalmicTomographyImage" in lines, lines
+    for line in lines:
+        if line.startswith("Error"):
+            assert any(f"<{word}>" in line for word in KNOWN), line
+        elif line != "OphthalmicTomographyImage":
+            assert any(word in line for word in (*words, "Detector Type")), line

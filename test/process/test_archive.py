@@ -157,6 +157,18 @@ def whole_exam():
 
 
 @case
+def exam_of_a_circle():
+    """a circle has no picture from above; its exam is B-scans and report"""
+    scan = dict(bscans=4, lines=64, pattern="circle", width_um=900)
+    ok("synth", at("circle.raw.h5"), *settings(scan=scan))
+    ok("recon", at("circle.raw.h5"), at("circle.h5"))
+    ok("label", at("circle.h5"), "--eye", "OS", "--pseudonym", "P-AAAAAAAA")
+    q = Queue("circle", f"ARCHIVE@127.0.0.1:{free_port()}")
+    made = json.loads(q.do("exam", at("circle.h5"), "--json"))
+    assert [i["what"] for i in made] == ["bscans", "report"], made
+
+
+@case
 def away_for_a_while():
     """nobody is there: it is tried again ever less often, and all arrives once when he is"""
     port, where = free_port(), folder("away")

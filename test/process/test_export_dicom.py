@@ -5,13 +5,10 @@ import re, subprocess
 import h5py
 import numpy as np
 import pydicom
+from exportrig import judged
 from octtest import *
 
 V, M = 5, 24
-# The class says by numbers of one that it is no part of a concatenation (PS3.3 C.8.17.7, types 1),
-# which C.7.6.16 allows it by name. dciodvfy asks for them in one module and forbids them in
-# another.
-KNOWN = ("ConcatenationFrameOffsetNumber", "InConcatenationNumber", "InConcatenationTotalNumber")
 
 
 def recording(name, eye="OD", pseudonym="Pat 7", *options):
@@ -29,18 +26,6 @@ def exported(source, *options):
     out = at("out.dcm")
     said = json.loads(ok("export", source, out, *options, "--force", "--json")[0])[0]
     return said, pydicom.dcmread(out)
-
-
-def judged(path, words=()):
-    """What dciodvfy says must be of the contradiction above, and warnings of these words."""
-    done = subprocess.run(["dciodvfy", path], stderr=subprocess.PIPE)
-    lines = done.stderr.decode().splitlines()
-    assert "OphthalmicTomographyImage" in lines, lines
-    for line in lines:
-        if line.startswith("Error"):
-            assert any(f"<{word}>" in line for word in KNOWN), line
-        elif line != "OphthalmicTomographyImage":
-            assert any(word in line for word in (*words, "Detector Type")), line
 
 
 def each_frame(d):

@@ -416,6 +416,83 @@ def recordings():
         assert np.allclose(made.db(8), 10 * np.log10(np.maximum(made.bscans[8], 1e-12)), atol=1e-3)
 
 
+BOTH = dict(pattern="raster-both", flyback_lines=12, trigger_delay_lines=3.37)
+RESONANT = dict(BOTH, phase=60, flyback_lines=25)
+
+
+def scanned(name, scan):
+    """A recording of an eye scanned so."""
+    path = os.path.join(folder("given"), name + ".h5")
+    ok("synth", path, *settings(camera=dict(samples=N), scan=dict(
+        lines=M, bscans=21, width_um=500, height_um=300, **scan)))
+    return path
+
+
+def same_as_recon(path, *arguments, **given):
+    again = path.replace(".h5", ".again.h5")
+    ok("recon", path, again, "--force", "--backend", "cpu", *arguments)
+    with octd.open(path) as recording, octd.open(again) as made:
+        pictures = recording.recon(backend="cpu", **given)
+        assert pictures.tobytes() == made.bscans[:].tobytes(), (path, given)
+    return pictures
+
+
+@case
+def uneven_scans():
+    """a lag's rest and a resonant mirror: recordings and arrays become the bytes of octctl recon"""
+    for name, scan in ("both", BOTH), ("resonant", RESONANT):
+        path = scanned(name, scan)
+        even = same_as_recon(path, "--set", "scan.trigger_delay_lines=3", "--set", "scan.phase=0",
+                             scan_trigger_delay_lines=3, scan_phase=0)
+        for given, arguments in ((dict(), []),
+                                 (dict(sample="f32"), settings(output=dict(sample="f32")))):
+            pictures = same_as_recon(path, *arguments, **given)
+            assert given or (pictures != even).mean() > 0.1, name  # it is done at all
+    ok("recon", path, path.replace(".h5", ".complex.h5"), "--force", "--complex", "--backend", "cpu")
+    with octd.open(path) as recording, octd.open(path.replace(".h5", ".complex.h5")) as made:
+        assert recording.recon(backend="cpu", complex=True).tobytes() == made.complex[:].tobytes()
+    # What began within a volume of another number of B-scans, of which each may be turned.
+    with h5py.File(path, "a") as file:
+        text = file.attrs["config"]
+        text = text.decode() if isinstance(text, bytes) else text
+        assert text.count("\nbscans = 21") == 1
+        file.attrs["config"] = text.replace("\nbscans = 21", "\nbscans = 7")
+        file["frames/number"][:] += 10
+    shifted = same_as_recon(path, sample="f32", *settings(output=dict(sample="f32")))
+    assert not np.array_equal(shifted, pictures)
+    # Arrays, as the configuration or a key says; a volume of an odd number of B-scans begins anew.
+    spectra, nm = scene(), np.loadtxt(calibration(N))
+    keys = settings(scan=dict(RESONANT, bscans=15))
+    wanted = by_command(spectra, "--set", "calibration.wavelengths=" + write("nm.txt", nm), *keys)[0]
+    given = {f"scan_{key}": value for key, value in RESONANT.items()}
+    got = octd.recon(spectra, wavelengths=nm, backend="cpu", scan_bscans=15, **given)
+    assert got.tobytes() == wanted.tobytes()
+    got = octd.recon(spectra.reshape(2, 15, M, N), wavelengths=nm, backend="cpu", **given)
+    assert got.tobytes() == wanted.tobytes()
+    raises("config", "scan.trigger_delay_lines", lambda: octd.recon(
+        spectra, wavelengths=nm, scan_trigger_delay_lines=9))
+    raises("state", "octd_recon_begin", lambda: octd.Reconstructor(wavelengths=nm).scan(7))
+
+
+@case
+def where_lines_lie():
+    """a recording says its pattern and where its A-lines lie; one of a file needs no file again"""
+    with octd.open(scanned("circle", dict(pattern="circle"))) as recording:
+        assert recording.pattern == "circle" and recording.x_um.shape == (21, M)
+        assert np.allclose(np.hypot(recording.x_um[3], recording.y_um[3]), 250, atol=1e-3)
+        assert np.isnan(recording.spacing_um[0])
+    table = write("positions.txt", np.random.default_rng(3).uniform(-200, 200, (21 * M, 2)))
+    path = scanned("file", dict(pattern="file", positions=table))
+    os.remove(table)
+    same_as_recon(path)
+    with octd.open(path) as recording:
+        assert recording.pattern == "file" and recording.y_um[20, M - 1] != 0
+    with h5py.File(path, "a") as file:
+        del file["scan"]
+    with octd.open(path) as recording:
+        assert recording.pattern == "" and recording.x_um is None and recording.y_um is None
+
+
 @case
 def complex_values():
     """complex=True: complex64 as octctl recon --complex writes it, to the byte"""

@@ -209,6 +209,23 @@ def circles():
 
 
 @case
+def scans():
+    """a circle of octd has nerve fibres and no picture from above; that of a star is gridded"""
+    for pattern in "circle", "radial":
+        scan = dict(bscans=16, lines=96, width_um=2400, pattern=pattern)
+        ok("synth", at("scan.h5"), *settings(scan=scan))
+        ok("recon", at("scan.h5"), at(f"of_{pattern}.h5"))
+        ok("label", at(f"of_{pattern}.h5"), "--eye", "OS")
+        os.remove(at("scan.h5"))
+    text, said = report(at("of_circle.h5"))
+    assert said["tsnit"] and "180 nasal" in text and "no picture from above" in text
+    assert "circle of 96 A-lines" in text and "spacing" not in text
+    text, said = report(at("of_radial.h5"))
+    assert not said["tsnit"] and "From above (en face)" in text and "no ETDRS grid" in text
+    assert "rows are B-scans" in text and "not known: no ETDRS" not in text
+
+
+@case
 def angiograms():
     """slabs of octctl flow, of the spectra that the recording was made of, or what octd recorded"""
     scan = ["--set", "scan.bscans=32", "--set", "scan.repeats=4", "--set", "scan.lines=64", "--set",

@@ -76,7 +76,8 @@ def check_table(ilm, rpe, thickness, um):
         rows = list(csv.DictReader(file))
     names = ["ilm", "rnfl_gcl", "ipl_inl", "inl_opl", "opl_onl", "is_os", "rpe"]
     assert list(rows[0]) == ["bscan", "line", "x_um", "y_um", *[n + "_px" for n in names],
-                             "thickness_um", *[n + "_quality" for n in names]]
+                             "thickness_um", *[n + "_quality" for n in names], "rnfl_um",
+                             "angle_deg"]
     assert len(rows) == V * M
 
     def column(name):

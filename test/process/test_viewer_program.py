@@ -169,25 +169,25 @@ def headless(endpoint):
     publisher.stop()
 
 
-def spectra_alone():
+def spectra_alone(what, shown, *scan):
     """A recording without pictures is shown as octctl recon would have made them, on this CPU,
     whatever the one that recorded it could do."""
     octctl, seen = os.path.join(os.environ["OCT_BUILD"], "octctl"), []
     avx512 = " avx512f " in open("/proc/cpuinfo").read()
-    names = [os.path.join(TMP, name) for name in ("raw.h5", "pictures.h5")]
-    keys = ("scan.lines=64", "scan.bscans=8", "pipeline.crop_last=200",
+    names = [os.path.join(TMP, what + name) for name in ("raw.h5", "pictures.h5")]
+    keys = (*scan, "scan.lines=64", "scan.bscans=8", "pipeline.crop_last=200",
             "pipeline.simd=" + ("plain" if avx512 else "avx512"))
     runs = [subprocess.run([octctl, *words], capture_output=True, text=True, timeout=60)
             for words in (["synth", names[0], *(w for key in keys for w in ("--set", key))],
                           ["recon", *names, "--set", "output.sample=f32", "--set",
                            "pipeline.simd=auto"])]
     for name in names:
-        runs.append(octview("--headless", "--frames", "3", "--screenshot", name + ".png",
+        runs.append(octview("--headless", "--frames", shown, "--screenshot", name + ".png",
                             "--settings", "none", name))
         if os.path.exists(name + ".png"):
             grey = Image.open(name + ".png").convert("L").crop((20, 160, 900, 340))  # below the file's name
             seen.append(numpy.asarray(grey).astype(int))
-    case("of a recording of spectra alone the pictures are octctl recon's",
+    case(f"of a recording of spectra alone{what} the pictures are octctl recon's",
          not any(run.returncode for run in runs) and len(seen) == 2 and seen[0].std() > 20
          and abs(seen[0] - seen[1]).max() < 9, [run.stderr for run in runs])  # the mean is its own
 
@@ -416,7 +416,9 @@ def main():
     try:
         calls()
         headless("ipc://" + os.path.join(TMP, "a"))
-        spectra_alone()
+        spectra_alone("", "3")
+        spectra_alone(", unevenly scanned,", "2", "scan.pattern=raster-both",
+                      "scan.flyback_lines=40", "scan.phase=60", "scan.trigger_delay_lines=3.4")
         panels("ipc://" + os.path.join(TMP, "d"))
         gives_way("ipc://" + os.path.join(TMP, "c"))
         if shutil.which("Xvfb") and shutil.which("xdotool"):

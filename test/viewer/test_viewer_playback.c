@@ -1,5 +1,6 @@
 /* Playback: the model that shows a recording in place of live pictures, and the thread that reads
  * it. */
+#include "analysis/enface/gridded.h"
 #include "config/config.h"
 #include "formats/results.h"
 #include "pipeline/base/clock.h"
@@ -375,6 +376,66 @@ TEST(pictures_of_both_types_slice_and_enface)
         scene_close(s);
     }
     unlink("both.h5");
+}
+
+/* The same recording of a star; the means of its A-lines, [N_BSCANS][N_LINES]. */
+static void record_star(const char *path, uint32_t without, float *means)
+{
+    const struct oct_plan plan = volume_plan(37, N_LINES, N_BSCANS, DEPTH, OCT_SAMPLE_F32);
+    struct oct_volume_about about = volume_about;
+    struct oct_volume_writer *w;
+    about.config_text = "[scan]\nbscans = 9\nlines = 7\npattern = radial\nwidth_um = 700\n";
+    unlink(path);
+    assert_int_equal(oct_volume_create(&w, path, &plan, &about, false, true, NULL), OCT_OK);
+    for (uint32_t v = 0; v < N_BSCANS; v++) {
+        struct volume_bscan b;
+        volume_bscan_init(&b, &plan.geometry);
+        volume_bscan_make(&b, &plan.geometry, v);
+        const float *pixels = b.image.pixels;
+        for (uint32_t j = 0; j < N_LINES; j++)
+            means[v * N_LINES + j] =
+                v == without ? NAN : (float)oct_enface_line(pixels + (size_t)j * DEPTH, DEPTH).mean;
+        if (v != without)
+            assert_int_equal(oct_volume_write_image(w, &b.image, NULL), OCT_OK);
+        volume_bscan_finish(&b);
+    }
+    volume_close(w);
+}
+
+TEST(the_picture_from_above_of_a_star_is_gridded)
+{
+    const struct oct_scan star = {
+        .pattern = OCT_SCAN_RADIAL, .n_lines = N_LINES, .n_bscans = N_BSCANS, .width_um = 700};
+    const struct oct_image_form form = {.of_volume = true,
+                                        .type = OCT_SAMPLE_F32,
+                                        .rank = 2,
+                                        .dims = {N_BSCANS, N_LINES},
+                                        .axes = {"bscan", "line"}};
+    float means[N_BSCANS * N_LINES], want[4096];
+    struct oct_grid *grid;
+    uint32_t height, width, n_known = 0;
+    double pitch_um;
+    record_star("star.h5", 4, means);
+    assert_int_equal(oct_grid_create(&grid, &star, N_BSCANS, &form, NULL), OCT_OK);
+    oct_grid_size(grid, &height, &width, &pitch_um);
+    assert_true((size_t)height * width <= sizeof(want) / sizeof(want[0]));
+    oct_grid_apply(grid, means, want);
+    struct scene *s = scene_open();
+    open_path(s, "star.h5", 0);
+    const struct oct_view_enface *e = &s->model.playback.enface;
+    assert_true(oct_view_model_enface_is_gridded(&s->model));
+    assert_true(e->n_rows == height && e->n_columns == width && e->spacing_um == pitch_um);
+    assert_true(s->model.playback.read.enface_share == 1);
+    for (uint32_t i = 0; i < height * width; i++) {
+        const float got = oct_view_enface_row(e, i / width)[i % width];
+        assert_true(isnan(want[i]) ? isnan(got) : fabsf(got - want[i]) < 1e-3F);
+        n_known += isnan(got) ? 0 : 1;
+    }
+    assert_true(n_known > height * width / 2);
+    assert_int_equal(oct_view_model_scan(&s->model)->pattern, OCT_SCAN_RADIAL);
+    oct_grid_destroy(grid);
+    scene_close(s);
+    unlink("star.h5");
 }
 
 TEST(a_bscan_that_was_not_recorded_is_empty_and_says_so)

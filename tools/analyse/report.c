@@ -82,7 +82,8 @@ static enum oct_err open_enface(struct oct_report_job *r, struct oct_report_enfa
         return e;
     of->values = oct_alloc((size_t)form->dims[1] * form->dims[2], sizeof(*of->values));
     e = of->source.read(of->source.context, 0, of->values, err);
-    if (!e && (form->dims[0] != 1 || form->dims[2] != r->s.n_lines))
+    const bool is_gridded = strcmp(form->axes[1], "y") == 0 && strcmp(form->axes[2], "x") == 0;
+    if (!e && (form->dims[0] != 1 || (form->dims[2] != r->s.n_lines && !is_gridded)))
         e = oct_fail(err, OCT_E_FORMAT, "%s: %s is no picture from above of %u A-lines, as %s",
                      path, dataset, r->s.n_lines, r->s.job.inputs[0]);
     const char *name = strrchr(dataset, '/');

@@ -33,7 +33,7 @@ struct drawing {
     struct oct_plot_legend legends[OCT_N_LAYERS + 1];
     struct oct_plot_picture enface, angiogram[OCT_REPORT_MOST_ANGIOGRAMS];
     char angiogram_title[OCT_REPORT_MOST_ANGIOGRAMS][80], bscan_title[256];
-    double line_x[2], line_y[2]; /* of the B-scan, from above */
+    double *line_x, *line_y; /* of the B-scan, from above */
     struct oct_plot_path line;
     struct oct_plot_series circle_series[2];
     struct oct_plot_lines circle;
@@ -305,6 +305,29 @@ static enum oct_err add_bscan(struct drawing *d, double top, struct oct_error *e
     return OCT_OK;
 }
 
+/* The way of the B-scan in a gridded picture, whose middle is that of the box around all. */
+static void find_way(struct drawing *d)
+{
+    const struct oct_report_job *r = d->r;
+    const struct oct_scan *scan = oct_export_source_scan(r->enface.open);
+    const struct oct_export_form *form = &r->enface.source.form;
+    struct oct_scan_box box = OCT_SCAN_NO_BOX;
+    double um[2];
+    for (uint32_t b = 0; b < r->s.n_bscans; b++)
+        for (uint32_t j = 0; j < r->s.n_lines; j++) {
+            oct_scan_position(scan, b, j, um);
+            oct_scan_box_grow(&box, um);
+        }
+    for (uint32_t j = 0; j < r->s.n_lines; j++) {
+        oct_scan_position(scan, r->bscan, j, um);
+        d->line_x[j] =
+            (um[0] - (box.low[0] + box.high[0]) / 2) / form->um[2] + (form->dims[2] - 1) / 2.0;
+        d->line_y[j] =
+            (um[1] - (box.low[1] + box.high[1]) / 2) / form->um[1] + (form->dims[1] - 1) / 2.0;
+    }
+    d->line.n = r->s.n_lines;
+}
+
 /* um: from row to row, from A-line to A-line. */
 static struct oct_plot_picture from_above(const struct oct_report_enface *of, const double um[2],
                                           const char *title)
@@ -328,12 +351,22 @@ static void add_enface(struct drawing *d, double x, double y, double width, doub
         box->why = "one B-scan: there is no picture from above";
         return;
     }
-    d->enface = from_above(&r->enface, r->s.um, "From above (en face)");
+    if (oct_scan_is_one_place(oct_export_source_scan(r->enface.open))) {
+        box->why = "all B-scans lie at one place: there is no picture from above";
+        return;
+    }
+    const bool is_gridded = strcmp(r->enface.source.form.axes[2], "x") == 0;
+    d->enface = from_above(&r->enface, is_gridded ? r->enface.source.form.um + 1 : r->s.um,
+                           "From above (en face)");
     memcpy(d->enface.compass, d->map.plot.compass, sizeof(d->enface.compass));
+    d->line_x = oct_alloc(r->s.n_lines + 1, sizeof(double));
+    d->line_y = oct_alloc(r->s.n_lines + 1, sizeof(double));
     d->line_x[0] = -0.5;
     d->line_x[1] = r->s.n_lines - 0.5;
     d->line_y[0] = d->line_y[1] = r->bscan;
     d->line = (struct oct_plot_path){d->line_x, d->line_y, 2, LINE_RGB};
+    if (is_gridded)
+        find_way(d);
     d->enface.paths = &d->line;
     d->enface.n_paths = 1;
     box->picture = &d->enface;
@@ -346,6 +379,7 @@ static enum oct_err add_map(struct drawing *d, unsigned i, struct oct_surfaces_f
     const struct oct_surfaces_job *s = &d->r->s;
     const char *title = i == 0 ? "Retinal thickness, ILM to RPE" : "Nerve fibre layer (RNFL)";
     struct oct_plot_box *box = add_box(d, at->x, at->y, at->width, at->height, title);
+    const bool has_no_rows = !oct_scan_is_raster(oct_export_source_scan(d->r->enface.open));
     box->why = s->thickness[0].n_known == 0                           ? "no retina seen"
                : !s->thickness[i].map || s->thickness[i].n_known == 0 ? "its borders were not found"
                : s->n_bscans < 2 ? "one B-scan: there is no map"
@@ -357,6 +391,7 @@ static enum oct_err add_map(struct drawing *d, unsigned i, struct oct_surfaces_f
     figure->plot.smooth = true;
     figure->plot.footer = s->grid.is_measured ? "ETDRS, 1, 3 and 6 mm, means in " MICRO
                                                 " (in brackets: half is not known)"
+                          : has_no_rows ? "rows are B-scans, which lie elsewhere: no ETDRS grid"
                           : oct_surfaces_has_um(s) ? "no pit of a fovea in view: no ETDRS grid"
                           : s->um[0] > 0 && s->um[1] > 0
                               ? "how far apart depths are is not known: no ETDRS grid"
@@ -445,6 +480,8 @@ enum oct_err oct_report_draw(struct oct_report_job *r, unsigned char **pdf, size
     oct_surfaces_figure_finish(&d->fibres);
     for (unsigned i = 0; i < d->n_texts; i++)
         free(d->texts[i]);
+    free(d->line_x);
+    free(d->line_y);
     free(d);
     return e;
 }

@@ -318,6 +318,7 @@ static enum oct_err look_at_file(struct oct_surfaces_job *s, struct oct_error *e
     s->um[0] = info.um[0];
     s->is_linear = info.is_linear;
     memcpy(s->circle.first_mm, info.circle_mm, sizeof(info.circle_mm));
+    s->circle.is_own = info.is_own_circle;
     if (!s->is_turned)
         s->device = (struct oct_surfaces_device){info.format, info.n_layers, info.layers, NULL};
     if (s->eye == OCT_SURFACES_EYE_UNKNOWN)
@@ -347,7 +348,8 @@ static enum oct_err look_at_first(struct oct_surfaces_job *s, struct oct_error *
     oct_picture_finish(&first);
     for (int axis = 0; axis < 3; axis++) {
         const double um = s->um_given[axis] > 0 ? s->um_given[axis] : s->um[axis];
-        s->um[axis] = um > 0 ? um : NAN;
+        const bool is_length = axis > 0 || !oct_surfaces_is_circle(s);
+        s->um[axis] = um > 0 && is_length ? um : NAN;
     }
     return OCT_OK;
 }
@@ -569,25 +571,53 @@ bool oct_surfaces_is_circle(const struct oct_surfaces_job *s)
     return s->circle.first_mm[0] != 0 || s->circle.first_mm[1] != 0;
 }
 
+/* The way of the circle; --superior last says that octd's goes upwards from the right. */
+static struct oct_tsnit_setup circle_setup(const struct oct_surfaces_job *s)
+{
+    const double *mm = s->circle.first_mm;
+    const bool is_right = s->eye == OCT_SURFACES_EYE_OD, goes_up = s->choice.superior == 1;
+    return (struct oct_tsnit_setup){.n_lines = s->n_lines,
+                                    .first = {mm[0], s->circle.is_own && goes_up ? -mm[1] : mm[1]},
+                                    .nasal_is_right = is_right,
+                                    .falls = s->circle.is_own && is_right == goes_up};
+}
+
+/* The nerve fibres at the A-lines of the circle: what is known of them, in the mean. */
+static float *circle_fibres(const struct oct_surfaces_job *s)
+{
+    const float *map = s->thickness[1].map;
+    const uint32_t n_bscans = s->circle.is_own ? s->n_bscans : 1, m = s->n_lines;
+    float *um = oct_alloc(m, sizeof(*um));
+    for (uint32_t j = 0; j < m; j++) {
+        double sum = 0, n = 0;
+        for (uint32_t b = 0; b < n_bscans; b++) {
+            const double here = (double)map[(size_t)b * m + j];
+            sum += isfinite(here) ? here : 0;
+            n += isfinite(here) != 0;
+        }
+        um[j] = n > 0 ? (float)(sum / n) : NAN;
+    }
+    return um;
+}
+
 static void measure_circle(struct oct_surfaces_job *s)
 {
     struct oct_surfaces_circle *c = &s->circle;
-    const struct oct_tsnit_setup setup = {.n_lines = s->n_lines,
-                                          .first = {c->first_mm[0], c->first_mm[1]},
-                                          .nasal_is_right = s->eye == OCT_SURFACES_EYE_OD};
     const struct oct_surfaces_thickness *rnfl = &s->thickness[1];
     if (!oct_surfaces_is_circle(s) || !rnfl->map || isnan(s->um[2]) ||
         s->eye == OCT_SURFACES_EYE_UNKNOWN)
         return;
-    float *device = device_fibres(s);
+    c->setup = circle_setup(s);
+    float *device = device_fibres(s), *found = circle_fibres(s);
     c->angle_deg = oct_alloc(s->n_lines, sizeof(double));
     c->rnfl_um = oct_alloc(s->n_lines, sizeof(double));
     if (device) {
         c->device_um = oct_alloc(s->n_lines, sizeof(double));
-        oct_tsnit_measure(&setup, device, c->angle_deg, c->device_um, &c->tsnit);
+        oct_tsnit_measure(&c->setup, device, c->angle_deg, c->device_um, &c->tsnit);
     }
-    oct_tsnit_measure(&setup, rnfl->map, c->angle_deg, c->rnfl_um, &c->tsnit);
+    oct_tsnit_measure(&c->setup, found, c->angle_deg, c->rnfl_um, &c->tsnit);
     c->is_measured = true;
+    free(found);
     free(device);
 }
 
@@ -748,7 +778,7 @@ static void warn_of_all(const void *job)
     const struct oct_surfaces_job *s = job;
     char unknown[64] = "";
     for (int i = 2; i >= 0; i--)
-        if (isnan(s->um[i]))
+        if (isnan(s->um[i]) && !(i == 0 && oct_surfaces_is_circle(s)))
             snprintf(unknown + strlen(unknown), sizeof(unknown) - strlen(unknown), "%s%s",
                      unknown[0] ? ", " : "", axes[i]);
     if (unknown[0])

@@ -83,10 +83,13 @@ struct oct_surfaces_grid {
     const char *fovea, *eye, *superior, *nasal; /* words of what it stands on */
 };
 
-/* The nerve fibres of a circle about the optic disc, of the first B-scan. */
+/* The nerve fibres of a circle about the optic disc: of a device's file those of the first B-scan,
+ * of octd's recordings the mean of all of them. */
 struct oct_surfaces_circle {
     double first_mm[2]; /* oct_volume_info: circle_mm */
+    bool is_own;        /* is_own_circle */
     bool is_measured;
+    struct oct_tsnit_setup setup;            /* where it is measured */
     double *angle_deg, *rnfl_um, *device_um; /* [M]; device_um NULL: it says nothing */
     struct oct_tsnit tsnit;
 };

@@ -316,6 +316,10 @@ static void write_line(struct oct_csv *csv, const struct oct_surfaces_job *s, si
     oct_csv_number(csv, retina && !isnan(s->um[2]) ? (double)retina[i] : NAN);
     for (unsigned k = 0; k < OCT_N_LAYERS; k++)
         oct_csv_number(csv, s->layer[k].is_asked ? (double)s->surfaces.quality[k][i] : NAN);
+    const float *fibres = s->thickness[1].map;
+    oct_csv_number(csv, fibres && !isnan(s->um[2]) ? (double)fibres[i] : NAN);
+    oct_csv_number(csv,
+                   s->circle.is_measured ? oct_tsnit_angle(&s->circle.setup, (uint32_t)j) : NAN);
     oct_csv_end_row(csv);
 }
 
@@ -328,7 +332,7 @@ enum oct_err oct_surfaces_write_csv(void *job, const char *path, bool force, str
         &csv, path, force,
         "bscan,line,x_um,y_um,ilm_px,rnfl_gcl_px,ipl_inl_px,inl_opl_px,opl_onl_px,is_os_px,rpe_px,"
         "thickness_um,ilm_quality,rnfl_gcl_quality,ipl_inl_quality,inl_opl_quality,"
-        "opl_onl_quality,is_os_quality,rpe_quality",
+        "opl_onl_quality,is_os_quality,rpe_quality,rnfl_um,angle_deg",
         err);
     for (size_t i = 0; i < n && !e; i++)
         write_line(csv, s, i);

@@ -1,6 +1,9 @@
 /* octctl archive PART: into the queue, what is in it, out of it. archive_run.c empties it. */
+#include "config/apply.h"
 #include "formats/contents.h"
 #include "formats/whole_file.h"
+#include "pipeline/volume/volume.h"
+#include "tools/alloc.h"
 #include "tools/commands.h"
 #include "tools/dicom/queue.h"
 #include "tools/files/export.h"
@@ -231,8 +234,28 @@ static uint64_t n_of(const struct oct_contents *contents, const char *name)
     return 0;
 }
 
+/* Whether all B-scans lie at one place, as the recording's own configuration says. */
+static bool is_of_one_place(const char *path)
+{
+    struct oct_volume_reader *reader;
+    struct oct_config *its = oct_alloc(1, sizeof(*its));
+    bool is_one = false;
+    oct_config_init(its);
+    if (oct_volume_open(&reader, path, NULL) == OCT_OK) {
+        const char *text = oct_volume_config_text(reader);
+        if (text && oct_config_load_text(its, text, path, NULL) == OCT_OK) {
+            const struct oct_scan scan = oct_config_way(its);
+            is_one = oct_scan_is_one_place(&scan);
+        }
+        oct_volume_reader_destroy(reader);
+    }
+    free(its);
+    return is_one;
+}
+
 /* Which datasets make an exam. Of several B-scans at each place the average stands for them, and
- * the angiogram is the picture from above: no length leads from one B-scan to the next. */
+ * the angiogram is the picture from above: no length leads from one B-scan to the next. A line and
+ * a circle have no picture from above. */
 static unsigned choose_datasets(const char *path, const char *datasets[MOST_DATASETS])
 {
     struct oct_contents contents;
@@ -240,7 +263,7 @@ static unsigned choose_datasets(const char *path, const char *datasets[MOST_DATA
     oct_contents_look(&contents, path, NULL); /* of another format: it holds none of these */
     const uint64_t n_bscans = n_of(&contents, "bscans"), n_places = n_of(&contents, ANGIOGRAM);
     datasets[n++] = n_places && n_places < n_bscans ? AVERAGE : "bscans";
-    if (n_bscans != 1 && !(n_places && n_places < n_bscans))
+    if (n_bscans != 1 && !is_of_one_place(path) && !(n_places && n_places < n_bscans))
         datasets[n++] = "enface";
     if (n_places)
         datasets[n++] = ANGIOGRAM;

@@ -1,5 +1,7 @@
-/* A volume from above: a value an A-line, a row a B-scan, of a slab of the depth. */
+/* A volume from above: a value an A-line, a row a B-scan, of a slab of the depth; of scans that are
+ * no rows gridded (analysis/enface/gridded.h). */
 #include "analysis/enface/enface.h"
+#include "analysis/enface/gridded.h"
 #include "tools/alloc.h"
 #include "tools/files/export_values.h"
 
@@ -96,6 +98,60 @@ static enum oct_err make_values(struct oct_export_values *values,
     return project(values->held, bscans, slab, wish->work, err);
 }
 
+/* held: [V'][M], of the B-scans of span; returns rows of the grid, of which those that were not
+ * exported are NaN. */
+static float *rows_of_grid(const struct oct_image_form *form, const struct oct_span *span,
+                           uint32_t n_bscans, const float *held)
+{
+    const uint32_t step = oct_enface_row_step(n_bscans, form->dims[1]), n_lines = form->dims[1];
+    float *rows = oct_alloc((size_t)form->dims[0] * n_lines, sizeof(*rows));
+    for (uint32_t r = 0; r < form->dims[0]; r++) {
+        const uint32_t v = (r + 1) * step < n_bscans ? (r + 1) * step - 1 : n_bscans - 1;
+        const bool is_there =
+            v >= span->first && v < span->last && (v - span->first) % span->step == 0;
+        for (uint32_t j = 0; j < n_lines; j++)
+            rows[(size_t)r * n_lines + j] =
+                is_there ? held[(size_t)((v - span->first) / span->step) * n_lines + j] : NAN;
+    }
+    return rows;
+}
+
+static enum oct_err grid(struct oct_export_values *values, const struct oct_export_input *in,
+                         const struct oct_span *span, struct oct_error *err)
+{
+    const uint32_t n = in->facts->n_bscans, n_lines = in->facts->n_lines;
+    const uint32_t step = oct_enface_row_step(n, n_lines);
+    const struct oct_image_form form = {.of_volume = true,
+                                        .type = OCT_SAMPLE_F32,
+                                        .rank = 2,
+                                        .dims = {(n + step - 1) / step, n_lines},
+                                        .axes = {"bscan", "line"}};
+    struct oct_grid *grid;
+    double pitch_um;
+    uint32_t height, width;
+    if (!oct_gridded_is_wanted(&in->scan, &form))
+        return OCT_OK;
+    const enum oct_err e = oct_grid_create(&grid, &in->scan, n, &form, err);
+    if (e)
+        return e;
+    oct_grid_size(grid, &height, &width, &pitch_um);
+    float *rows = rows_of_grid(&form, span, n, values->held);
+    free(values->held);
+    values->held = oct_alloc((size_t)height * width, sizeof(float));
+    oct_grid_apply(grid, rows, values->held);
+    free(rows);
+    oct_grid_destroy(grid);
+    free(values->valid);
+    values->valid = NULL;
+    values->is_rows = false;
+    values->what = "planes";
+    memcpy(values->form.dims, (uint32_t[]){1, height, width}, sizeof(values->form.dims));
+    memcpy(values->form.um + 1, (double[]){pitch_um, pitch_um}, 2 * sizeof(double));
+    values->form.axes[1] = "y";
+    values->form.axes[2] = "x";
+    return OCT_OK;
+}
+
 enum oct_err oct_export_values_enface(struct oct_export_values *values, struct oct_export_input *in,
                                       const struct oct_export_wish *wish, struct oct_error *err)
 {
@@ -114,6 +170,8 @@ enum oct_err oct_export_values_enface(struct oct_export_values *values, struct o
     const double depth_um = isnan(wish->um[2]) ? bscans.form.um[2] : wish->um[2];
     e = choose_slab(&slab, in, wish, depth_um, err);
     e = e ? e : make_values(values, &bscans, &slab, depth_um, wish, err);
+    const struct oct_span span = oct_span_of(wish->frames, in->facts->n_bscans);
+    e = e ? e : grid(values, in, &span, err);
     oct_export_source_close(open);
     return e;
 }

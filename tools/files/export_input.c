@@ -1,5 +1,6 @@
 /* The recording that octctl export reads: a volume file; B-scans that another device exported; or
  * another one (plain samples, a file of another program), whose spectra are all it has. */
+#include "config/apply.h"
 #include "formats/spool.h"
 #include "formats/volumes.h"
 #include "pipeline/base/sha256.h"
@@ -77,6 +78,17 @@ static enum oct_err find_uid_of_volume(struct oct_export_input *in, struct oct_e
     return e;
 }
 
+/* scan_bscans: of a volume of the scan, as the file says; 0: it does not. */
+static void find_way(struct oct_export_input *in, uint32_t scan_bscans, uint64_t first_bscan)
+{
+    struct oct_config *its = oct_alloc(1, sizeof(*its));
+    *its = *in->config;
+    its->scan.lines = in->facts->n_lines;
+    its->scan.bscans = in->facts->n_bscans;
+    in->scan = oct_config_way_of_recording(its, &in->calibration, scan_bscans, first_bscan);
+    free(its);
+}
+
 static void read_config(struct oct_export_input *in, const struct oct_config *user)
 {
     const char *text = oct_volume_config_text(in->reader);
@@ -96,6 +108,8 @@ static enum oct_err open_volume(struct oct_export_input *in, const struct oct_co
         return e;
     in->facts = oct_volume_facts(in->reader);
     read_config(in, user);
+    oct_volume_calibration(in->reader, &in->calibration, NULL);
+    find_way(in, in->has_config ? in->config->scan.bscans : 0, oct_volume_first_bscan(in->reader));
     return find_uid_of_volume(in, err);
 }
 
@@ -115,7 +129,6 @@ static void find_labels(struct oct_export_input *in, const char *eye)
     struct oct_volume_facts *f = &in->own;
     snprintf(f->eye, sizeof(f->eye), "%.7s", eye);
     snprintf(f->pseudonym, sizeof(f->pseudonym), "%.127s", c->record.pseudonym);
-    in->facts = f;
 }
 
 /* Lengths of 0 are unknown. Where nobody says how many B-scans a volume has, it is all of them. */
@@ -126,9 +139,12 @@ static void find_facts(struct oct_export_input *in)
     f->n_bscans = (uint32_t)oct_recording_n_bscans(in->recording);
     f->n_lines = oct_recording_n_lines(in->recording);
     f->n_samples = oct_recording_n_samples(in->recording);
-    const uint32_t n_volume = oct_config_is_set(c, "scan.bscans") ? c->scan.bscans : f->n_bscans;
-    f->spacing_um[0] = c->scan.height_um > 0 ? c->scan.height_um / n_volume : NAN;
-    f->spacing_um[1] = c->scan.width_um > 0 ? c->scan.width_um / f->n_lines : NAN;
+    in->facts = f;
+    find_way(in, oct_config_is_set(c, "scan.bscans") ? c->scan.bscans : 0, 0);
+    const bool has_rows = oct_scan_is_raster(&in->scan) && c->scan.height_um > 0;
+    const double length_um = oct_scan_length_um(in->scan.pattern, c->scan.width_um);
+    f->spacing_um[0] = has_rows ? c->scan.height_um / in->scan.n_bscans : NAN;
+    f->spacing_um[1] = length_um > 0 ? length_um / f->n_lines : NAN;
     f->spacing_um[2] = NAN;
     snprintf(f->start_time, sizeof(f->start_time), "%s", oct_recording_start_time(in->recording));
     snprintf(f->start_time_source, sizeof(f->start_time_source), "%s",
@@ -203,6 +219,7 @@ static enum oct_err open_device(struct oct_export_input *in, const struct oct_co
     f->n_lines = info.dims[1];
     f->depth = info.dims[2];
     f->sample_type = info.sample_bits == 8 ? OCT_SAMPLE_U8 : OCT_SAMPLE_F32;
+    in->facts = f;
     memcpy(f->spacing_um, info.um, sizeof(f->spacing_um));
     snprintf(f->start_time, sizeof(f->start_time), "%s", info.start_time);
     snprintf(f->start_time_source, sizeof(f->start_time_source), "%s",
@@ -223,6 +240,7 @@ static enum oct_err open_flow(struct oct_export_input *in, const struct oct_conf
     struct oct_sha256 sum;
     in->config = oct_alloc(1, sizeof(*in->config));
     *in->config = *config;
+    in->facts = &in->own;
     find_labels(in, config->record.eye);
     const enum oct_err e = oct_export_input_open_flow(in, &sum, err);
     if (!e)
@@ -255,6 +273,7 @@ void oct_export_input_close(struct oct_export_input *input)
     oct_volume_reader_destroy(input->reader);
     oct_pictures_close(input->device);
     oct_recording_close(input->recording);
+    oct_calibration_finish(&input->calibration);
     free(input->config);
     free(input->path);
     *input = (struct oct_export_input){0};

@@ -251,6 +251,13 @@ static enum oct_err refuse_unknown(const struct oct_export_open *o,
                     o->in.path, lengths[k].words);
 }
 
+/* B-scans of what is no raster lie at no one distance, and A-lines of a spiral do not, whoever says
+ * it. */
+static bool has_none(const struct oct_scan *scan, unsigned k)
+{
+    return scan && (k == 0 || (k == 1 && oct_scan_length_um(scan->pattern, 1) <= 0));
+}
+
 static enum oct_err find_spacing(const struct oct_export_open *o,
                                  const struct oct_export_wish *wish, struct oct_export_form *form,
                                  struct oct_error *err)
@@ -260,11 +267,14 @@ static enum oct_err find_spacing(const struct oct_export_open *o,
             const bool is_place = k == 0 && strcmp(form->axes[i], "place") == 0;
             if (!is_place && strcmp(form->axes[i], lengths[k].axis) != 0)
                 continue;
-            if (!isnan(wish->um[k]))
-                form->um[i] = wish->um[k] * (k ? 1 : oct_span_of(wish->frames, 1).step);
-            else if (k == 0 && form->dims[i] > 1 && has_places(o, wish))
+            const bool is_between = k == 0 && form->dims[i] > 1;
+            if (has_none(form->scan, k) ||
+                (isnan(wish->um[k]) && is_between && has_places(o, wish)))
                 form->um[i] = NAN;
-            if (isnan(form->um[i]) && wish->needs_um && form->dims[i] > 1)
+            else if (!isnan(wish->um[k]))
+                form->um[i] = wish->um[k] * (k ? 1 : oct_span_of(wish->frames, 1).step);
+            if (isnan(form->um[i]) && wish->needs_um && form->dims[i] > 1 &&
+                !has_none(form->scan, k))
                 return refuse_unknown(o, wish, k, err);
         }
     return OCT_OK;
@@ -327,14 +337,31 @@ static void count(struct oct_export_open *o)
 /* The middle of the band that the camera sees. */
 static double find_lambda_nm(const struct oct_export_open *o)
 {
-    struct oct_calibration cal;
+    const struct oct_calibration *cal = &o->in.calibration;
     double nm = o->in.has_config ? o->in.config->scan.lambda_nm : 0;
-    if (nm > 0 || !o->in.reader || oct_volume_calibration(o->in.reader, &cal, NULL))
-        return nm > 0 ? nm : NAN;
-    if (cal.n_wavelengths)
-        nm = (cal.wavelengths_nm[0] + cal.wavelengths_nm[cal.n_wavelengths - 1]) / 2;
-    oct_calibration_finish(&cal);
+    if (!(nm > 0) && cal->n_wavelengths)
+        nm = (cal->wavelengths_nm[0] + cal->wavelengths_nm[cal->n_wavelengths - 1]) / 2;
     return nm > 0 ? nm : NAN;
+}
+
+/* What follows one another at one place is frames of a film. */
+static void describe_way(const struct oct_export_open *o, const struct oct_export_wish *wish,
+                         struct oct_export_form *form)
+{
+    const struct oct_scan *scan = &o->in.scan;
+    bool is_of_bscans = false;
+    if (o->in.device || o->in.is_flow || oct_scan_is_raster(scan))
+        return;
+    for (unsigned i = 0; i < 3; i++) {
+        const bool is_bscan = strcmp(form->axes[i], "bscan") == 0;
+        is_of_bscans = is_of_bscans || is_bscan || strcmp(form->axes[i], "place") == 0;
+        if (is_bscan && oct_scan_is_one_place(scan))
+            form->axes[i] = "frame";
+    }
+    form->scan = is_of_bscans ? scan : NULL;
+    form->is_of_places = strcmp(form->axes[0], "place") == 0;
+    form->bscans_first = form->is_of_places ? 0 : wish->frames.first;
+    form->bscans_step = oct_span_of(wish->frames, 1).step;
 }
 
 static void describe(const struct oct_export_open *o, const struct oct_export_wish *wish,
@@ -352,6 +379,7 @@ static void describe(const struct oct_export_open *o, const struct oct_export_wi
     form->acquisition_uid = o->in.uid;
     form->lambda_nm = find_lambda_nm(o);
     form->plane_valid = o->values.is_rows ? NULL : o->values.valid;
+    describe_way(o, wish, form);
 }
 
 /* Refuses an eye that contradicts the label of the file. */
@@ -402,6 +430,11 @@ struct oct_export_counts oct_export_source_counts(const struct oct_export_open *
 const struct oct_config *oct_export_source_config(const struct oct_export_open *open)
 {
     return open->in.has_config ? open->in.config : NULL;
+}
+
+const struct oct_scan *oct_export_source_scan(const struct oct_export_open *open)
+{
+    return &open->in.scan;
 }
 
 const char *oct_export_source_scaling(const struct oct_export_open *open)

@@ -60,6 +60,9 @@ struct oct_export_counts oct_export_source_counts(const struct oct_export_open *
  * none. */
 const struct oct_config *oct_export_source_config(const struct oct_export_open *open);
 
+/* The way of the recording's B-scans; lives as long as the source. */
+const struct oct_scan *oct_export_source_scan(const struct oct_export_open *open);
+
 /* How samples of the file became u16, "value + 32768"; "": they were u16, or are no spectra. */
 const char *oct_export_source_scaling(const struct oct_export_open *open);
 

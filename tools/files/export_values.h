@@ -8,6 +8,8 @@
 #include "formats/pictures.h"
 #include "formats/recording.h"
 #include "pipeline/base/sha256.h"
+#include "pipeline/plan/calibration.h"
+#include "pipeline/plan/scan.h"
 #include "pipeline/volume/volume.h"
 #include "tools/files/export_source.h"
 
@@ -27,6 +29,8 @@ struct oct_export_input {
     struct oct_config *config; /* the embedded one, the user's keys over it; else the user's, and
                                   what oct_recording_open takes from the file */
     char uid[33];              /* 32 hexadecimal digits */
+    struct oct_scan scan;      /* the way of its B-scans; of files that do not say it rows */
+    struct oct_calibration calibration; /* of a volume file; empty where it has none */
 };
 
 /* "-" is standard input, all of which is kept (spool.h) before it is opened; *cancel, unless NULL,

@@ -192,9 +192,7 @@ enum oct_err oct_scanned_eye_read(struct oct_scanned_eye *eye, struct oct_record
     *eye = (struct oct_scanned_eye){.scan = *scan, .n_samples = oct_recording_n_samples(recording)};
     eye->scan.n_bscans = oct_recording_bscans_per_volume(recording);
     const uint64_t n_lines = (uint64_t)eye->scan.n_bscans * scan->n_lines;
-    const bool is_raster =
-        scan->pattern == OCT_SCAN_RASTER || scan->pattern == OCT_SCAN_RASTER_BOTH;
-    if (!is_raster || !(scan->width_um > 0 && scan->height_um > 0) || n_bscans < eye->scan.n_bscans)
+    if (!oct_scan_is_raster(scan) || !(scan->width_um > 0 && scan->height_um > 0) || n_bscans < eye->scan.n_bscans)
         return oct_fail(err, OCT_E_CONFIG,
                         "%s: --follow needs a whole raster volume of a known field (scan.width_um, "
                         "scan.height_um), from which other scans are made",
@@ -228,13 +226,11 @@ const uint16_t *oct_scanned_eye_line(const struct oct_scanned_eye *eye, const do
     const double dx = um[0] - s->centre_um[0], dy = um[1] - s->centre_um[1];
     const uint32_t line_repeats = s->protocol.line_repeats > 1 ? s->protocol.line_repeats : 1;
     const uint32_t repeats = s->protocol.repeats > 1 ? s->protocol.repeats : 1;
-    const uint32_t interleave = s->protocol.interleave > 1 ? s->protocol.interleave : 1;
     const uint32_t point =
         part_of((c * dx + sine * dy) / s->width_um + 0.5, s->n_lines / line_repeats);
     const uint32_t place =
         part_of((c * dy - sine * dx) / s->height_um + 0.5, s->n_bscans / repeats);
-    const uint32_t b = place / interleave * repeats * interleave + place % interleave;
-    const size_t line = (size_t)b * s->n_lines + (size_t)point * line_repeats;
+    const size_t line = (size_t)oct_scan_bscan(s, place) * s->n_lines + (size_t)point * line_repeats;
     return eye->samples + line * eye->n_samples;
 }
 

@@ -267,7 +267,9 @@ struct oct_view_rect oct_draw_above_fit(const struct oct_draw *draw,
 {
     const int size = draw->layout.text_px / 3;
     const struct oct_view_rect inner = {area.x + size, area.y, area.w - 2 * size, area.h};
-    const double proportion = oct_view_model_enface_proportion(model);
+    const bool is_other = model->playback.active && oct_view_model_enface_is_gridded(model) &&
+                          e != oct_view_model_enface(model); /* a map, of rows */
+    const double proportion = is_other ? NAN : oct_view_model_enface_proportion(model);
     return isfinite(proportion) || model->settings.fit == OCT_FIT_FILL
                ? oct_view_layout_fit(inner, proportion, !isfinite(proportion))
                : oct_view_layout_fit(inner, e->n_lines / (e->n_bscans * bscans), false);
@@ -284,19 +286,19 @@ static void draw_newest(struct oct_draw *draw, struct oct_view_rect r,
     oct_draw_box(draw, r.x + r.w, (int)y - size / 2, size, size, RGB_GOOD);
 }
 
-/* The same in a gridded picture: the way of the B-scan, of which the middle is the picture's. */
-static void draw_newest_way(struct oct_draw *draw, struct oct_view_rect r,
-                            const struct oct_view_enface *e, const struct oct_scan *scan)
+/* The same in a gridded picture, of which the middle is the scan's: the way of a B-scan. */
+static void draw_way(struct oct_draw *draw, struct oct_view_rect r, const struct oct_view_enface *e,
+                     const struct oct_scan *scan, uint32_t bscan)
 {
     const double per_x = r.w / (e->n_lines * e->spacing_um);
     const double per_y = r.h / (e->n_bscans * e->spacing_um);
     const uint32_t step = scan->n_lines / WAY_PIECES + 1;
     double x = NAN, y = NAN;
-    if (scan->pattern == OCT_SCAN_FILE || e->newest_bscan >= scan->n_bscans)
+    if (scan->pattern == OCT_SCAN_FILE || bscan >= scan->n_bscans)
         return;
     for (uint32_t j = 0; j < scan->n_lines; j += step) {
         double um[2];
-        oct_scan_position(scan, e->newest_bscan, j, um);
+        oct_scan_position(scan, bscan, j, um);
         const double to_x = r.x + r.w / 2.0 + (um[0] - scan->centre_um[0]) * per_x;
         const double to_y = r.y + r.h / 2.0 + (um[1] - scan->centre_um[1]) * per_y;
         if (isfinite(x) && isfinite(to_x))
@@ -358,11 +360,14 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
     SDL_RenderCopy(draw->renderer, draw->enface.sheet.texture, NULL,
                    &(SDL_Rect){r.x, r.y, r.w, r.h});
     oct_draw_veil_panel(draw, model, r);
-    draw->layout.enface_at = r;
-    if (model->playback.active)
+    const bool is_gridded = oct_view_model_enface_is_gridded(model);
+    if (!is_gridded) /* in another one no place is a B-scan and an A-line */
+        draw->layout.enface_at = r;
+    if (is_gridded)
+        draw_way(draw, r, e, oct_view_model_scan(model),
+                 model->playback.active ? model->playback.wanted : e->newest_bscan);
+    else if (model->playback.active)
         oct_draw_above_cross(draw, model, r);
-    else if (oct_view_model_enface_is_gridded(model))
-        draw_newest_way(draw, r, e, &model->daemon.scan);
     else
         draw_newest(draw, r, e);
     draw_bar(draw, model, r);

@@ -401,10 +401,15 @@ double oct_view_model_proportion(const struct oct_view_model *model)
     return oct_view_proportion(h->n_lines, scale.lateral_um, h->depth, scale.axial_um);
 }
 
+const struct oct_scan *oct_view_model_scan(const struct oct_view_model *model)
+{
+    return model->playback.active ? &model->playback.file.scan : &model->daemon.scan;
+}
+
 bool oct_view_model_enface_is_gridded(const struct oct_view_model *model)
 {
-    return !model->playback.active && model->daemon.scan.n_bscans > 0 &&
-           !oct_scan_has_rows(&model->daemon.scan);
+    const struct oct_scan *scan = oct_view_model_scan(model);
+    return scan->n_bscans > 0 && !oct_scan_has_rows(scan);
 }
 
 double oct_view_model_enface_proportion(const struct oct_view_model *model)

@@ -255,7 +255,10 @@ double oct_view_model_proportion(const struct oct_view_model *model);
 /* The tissue in the en face picture, width over height; NaN: it is not known. */
 double oct_view_model_enface_proportion(const struct oct_view_model *model);
 
-/* Whether octd grids its pictures from above: rows are no B-scans (analysis/enface/gridded.h). */
+/* The way of what is shown: octd's, or the file's; n_bscans 0: not known. */
+const struct oct_scan *oct_view_model_scan(const struct oct_view_model *model);
+
+/* Whether the picture from above is gridded: rows are no B-scans (analysis/enface/gridded.h). */
 bool oct_view_model_enface_is_gridded(const struct oct_view_model *model);
 
 /* Whether the spacings along lines and depth are known. */

@@ -30,7 +30,8 @@ struct oct_view_file {
     uint32_t volume, n_volumes;
     bool log;                             /* values are dB, else counts^2 */
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
-    double rate_hz;                       /* B-scans a second; 0: not known */
+    struct oct_scan scan; /* its way, without the positions of a file; n_bscans 0: not known */
+    double rate_hz;       /* B-scans a second; 0: not known */
     char eye[8], pseudonym[128];
     enum oct_volume_mark verdict; /* what an operator decided; it stands in the file */
     unsigned place, n_files;      /* its number among the folder's recordings, from 1 */

@@ -2,6 +2,7 @@
 #include "viewer/play/play.h"
 
 #include "analysis/enface/enface.h"
+#include "analysis/enface/gridded.h"
 #include "formats/paths.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/condition.h"
@@ -103,7 +104,9 @@ struct oct_play {
     struct oct_view_picture before;
     bool looked_for_enface; /* in the file */
     uint32_t slice_line;
-    float *values; /* room for an A-line, or for the means of a B-scan */
+    struct oct_grid *grid; /* of a scan that is no rows; NULL: its B-scans are rows */
+    float *rows, *gridded; /* what it is of, [enface.n][M], and what it makes */
+    float *values;         /* room for an A-line, or for the means of a B-scan */
     uint64_t shown_ns;
 };
 
@@ -319,7 +322,11 @@ static void close_file(struct oct_play *p)
     p->has_layers = p->no_layers = false;
     oct_view_picture_finish(&p->picture);
     free(p->values);
-    p->values = NULL;
+    free(p->rows);
+    free(p->gridded);
+    oct_grid_destroy(p->grid);
+    p->values = p->rows = p->gridded = NULL;
+    p->grid = NULL;
     p->has_bscan = false;
     oct_play_fill_begin(&p->slice, 0);
     oct_play_fill_begin(&p->enface, 0);
@@ -370,6 +377,51 @@ static uint32_t slice_columns(const struct oct_view_file *file)
     return file->n_bscans < most ? file->n_bscans : most < 1 ? 1 : most;
 }
 
+static uint32_t grid_rows(const struct oct_view_file *file)
+{
+    const uint32_t step = oct_enface_row_step(file->n_bscans, file->n_lines);
+    return (file->n_bscans + step - 1) / step;
+}
+
+/* As octd and octctl analyse grid it (analysis/enface/gridded.h). Without a grid B-scans stay
+ * rows. */
+static void make_grid(struct oct_play *p)
+{
+    const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
+    const struct oct_scan *scan = oct_play_recorded_scan(p->recorded);
+    const struct oct_image_form form = {.of_volume = true,
+                                        .type = OCT_SAMPLE_F32,
+                                        .rank = 2,
+                                        .dims = {grid_rows(file), file->n_lines},
+                                        .axes = {"bscan", "line"}};
+    const size_t n = (size_t)form.dims[0] * file->n_lines;
+    uint32_t height, width;
+    double pitch_um;
+    if (scan->n_bscans == 0 || !oct_gridded_is_wanted(scan, &form) ||
+        oct_grid_create(&p->grid, scan, file->n_bscans, &form, NULL))
+        return;
+    oct_grid_size(p->grid, &height, &width, &pitch_um);
+    p->rows = malloc(n * sizeof(*p->rows));
+    p->gridded = malloc((size_t)height * width * sizeof(*p->gridded));
+    for (size_t i = 0; p->rows && i < n; i++)
+        p->rows[i] = NAN;
+}
+
+/* Room for the picture from above. */
+static bool make_enface(struct oct_play *p)
+{
+    const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
+    struct oct_view_enface *e = &p->box.enface;
+    uint32_t height, width;
+    double pitch_um;
+    if (!p->grid)
+        return oct_view_enface_resize(e, file->n_bscans, file->n_lines);
+    oct_grid_size(p->grid, &height, &width, &pitch_um);
+    const bool fits = p->rows && p->gridded && oct_view_enface_resize(e, height, width);
+    e->spacing_um = pitch_um;
+    return fits;
+}
+
 /* Takes the opened recording over, with room for what will be read of it. False: no memory. */
 static bool take_over(struct oct_play *p, struct oct_play_recorded *recorded)
 {
@@ -381,14 +433,14 @@ static bool take_over(struct oct_play *p, struct oct_play_recorded *recorded)
     close_file(p);
     p->recorded = recorded;
     p->values = malloc(n * sizeof(*p->values));
+    make_grid(p);
     pthread_mutex_lock(&p->lock);
     struct oct_play_box *b = &p->box;
     b->slice.pixels = slice;
     b->slice.capacity_bytes = slice ? n_bytes : 0;
     b->slice.header = (struct oct_picture_header){
         .sample_type = OCT_SAMPLE_F32, .n_lines = columns, .depth = file->depth};
-    const bool fits =
-        slice && p->values && oct_view_enface_resize(&b->enface, file->n_bscans, file->n_lines);
+    const bool fits = slice && p->values && make_enface(p);
     snprintf(b->enface.unit, sizeof(b->enface.unit), "%s", file->log ? "dB" : "counts^2");
     b->read = (struct oct_view_read){.bscan = 0};
     pthread_mutex_unlock(&p->lock);
@@ -417,7 +469,9 @@ static enum oct_err open_file(struct oct_play *p, const struct oct_play_wants *w
         close_file(p);
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     }
-    oct_play_fill_begin(&p->enface, p->box.enface.n_rows);
+    oct_play_fill_begin(&p->enface, p->grid ? grid_rows(&file) : p->box.enface.n_rows);
+    if (!p->grid)
+        file.scan = (struct oct_scan){.n_bscans = 0};
     p->slice_line = UINT32_MAX;
     p->looked_for_enface = false;
     pthread_mutex_lock(&p->lock);
@@ -524,8 +578,41 @@ static void read_column(struct oct_play *p, uint32_t column, uint32_t n_for)
     pthread_mutex_unlock(&p->lock);
 }
 
+/* The newest of the B-scans that share a row of the grid (oct_enface_row_step). */
+static void read_grid_row(struct oct_play *p, uint32_t row)
+{
+    const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
+    const uint32_t end = (row + 1) * oct_enface_row_step(file->n_bscans, file->n_lines);
+    const uint32_t v = (end < file->n_bscans ? end : file->n_bscans) - 1;
+    oct_play_recorded_means(p->recorded, v, p->rows + (size_t)row * file->n_lines, NULL);
+}
+
+/* What was read so far, on the grid. */
+static void put_grid(struct oct_play *p)
+{
+    struct oct_view_enface *e = &p->box.enface;
+    oct_grid_apply(p->grid, p->rows, p->gridded);
+    pthread_mutex_lock(&p->lock);
+    e->serial++;
+    for (uint32_t row = 0; row < e->n_rows; row++) {
+        const float *from =
+            p->gridded + (size_t)((uint64_t)row * e->n_bscans / e->n_rows) * e->n_lines;
+        for (uint32_t c = 0; c < e->n_columns; c++)
+            e->value[(size_t)row * e->n_columns + c] =
+                from[(uint64_t)c * e->n_lines / e->n_columns];
+        e->row_serial[row] = e->serial;
+    }
+    p->box.read.enface_share = oct_play_fill_share(&p->enface);
+    p->box.enface_came = true;
+    pthread_mutex_unlock(&p->lock);
+}
+
 static void read_row(struct oct_play *p, uint32_t row, uint32_t n_for)
 {
+    if (p->grid) {
+        read_grid_row(p, row);
+        return;
+    }
     struct oct_view_enface *e = &p->box.enface;
     const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
     const uint32_t v = (uint32_t)((uint64_t)row * file->n_bscans / p->enface.n);
@@ -673,6 +760,8 @@ static void serve_fill(struct oct_play *p, struct oct_play_fill *fill,
     const uint64_t now_ns = oct_clock_ns();
     if (fill->n_done == fill->n || now_ns - p->shown_ns >= SHOW_NS) {
         p->shown_ns = now_ns;
+        if (p->grid && fill == &p->enface)
+            put_grid(p);
         notify(p);
     }
 }
@@ -681,10 +770,10 @@ static void serve_fill(struct oct_play *p, struct oct_play_fill *fill,
 static void take_recorded_enface(struct oct_play *p)
 {
     struct oct_view_enface copy = {.serial = 0};
-    const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
     p->looked_for_enface = true;
-    const bool holds = oct_view_enface_resize(&copy, file->n_bscans, file->n_lines) &&
-                       oct_play_recorded_enface(p->recorded, &copy);
+    const bool holds =
+        oct_view_enface_resize(&copy, p->box.enface.n_bscans, p->box.enface.n_lines) &&
+        oct_play_recorded_enface(p->recorded, &copy);
 
     if (holds) {
         struct oct_view_enface *e = &p->box.enface;
@@ -1036,6 +1125,7 @@ static void copy_enface(const struct oct_view_enface *from, struct oct_view_enfa
     }
     to->serial = from->serial;
     memcpy(to->unit, from->unit, sizeof(to->unit));
+    to->spacing_um = from->spacing_um;
     oct_enface_limits(to->value, to->n_rows * n, &to->lo, &to->hi);
 }
 

@@ -7,6 +7,7 @@
 #include "formats/recording.h"
 #include "formats/recording_plan.h"
 #include "kernels/recon/tables.h"
+#include "pipeline/flow/even_lines.h"
 #include "pipeline/flow/running_dc.h"
 #include "pipeline/plan/geometry.h"
 #include "pipeline/volume/array.h"
@@ -33,6 +34,8 @@ struct oct_play_rebuild {
     struct oct_recording *recording;
     struct oct_plan *plan;
     struct oct_engine *engine;
+    struct oct_even_lines *even; /* NULL: lines lie evenly */
+    struct oct_image_form form;
     struct oct_display display;
     struct oct_raw_frame frame; /* its arrays are owned */
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
@@ -55,6 +58,11 @@ static enum oct_err prepare(struct oct_play_rebuild *r, const char *path, struct
     if ((e = oct_engine_cpu.create(&r->engine, r->plan, &options, err)))
         return e;
     const struct oct_geometry *g = &r->plan->geometry;
+    const struct oct_spacing unknown = {NAN, NAN, NAN};
+    oct_image_form_of_bscan(&r->form, g, r->display.log, &unknown);
+    if (oct_scan_is_uneven(&r->plan->scan) &&
+        (e = oct_even_lines_create(&r->even, &r->plan->scan, g, err)))
+        return e;
     r->frame.spectra = malloc(oct_geometry_spectra_bytes(g));
     r->frame.line_valid = malloc(g->n_lines);
     return r->frame.spectra && r->frame.line_valid
@@ -67,6 +75,7 @@ static void close_rebuild(struct oct_play_rebuild *r)
     if (!r)
         return;
     oct_engine_cpu.destroy(r->engine);
+    oct_even_lines_destroy(r->even);
     oct_plan_destroy(r->plan);
     oct_recording_close(r->recording);
     free(r->frame.spectra);
@@ -117,7 +126,7 @@ static enum oct_err open_rebuild(struct oct_play_rebuild **rebuild, const char *
 static enum oct_err read_rebuild(struct oct_play_rebuild *r, uint32_t v, float *pixels,
                                  struct oct_picture_header *header, struct oct_error *err)
 {
-    struct oct_image_frame out = {.pixels = pixels}, *done = NULL;
+    struct oct_image_frame out = {.form = &r->form, .pixels = pixels}, *done = NULL;
     float *dc = NULL;
     bool valid = false;
     enum oct_err e = oct_recording_read(r->recording, v, &r->frame, &valid, err);
@@ -132,6 +141,9 @@ static enum oct_err read_rebuild(struct oct_play_rebuild *r, uint32_t v, float *
         e = OCT_OK;
     free(dc);
     e = e ? e : out.status;
+    out.info.bscan = v; /* of the file, as the scan of the plan counts */
+    if (!e && r->even)
+        oct_even_lines_apply(r->even, &out, r->frame.line_valid);
     header->lo = out.lo;
     header->hi = out.hi;
     header->missing_lines = r->frame.info.missing_lines;
@@ -254,10 +266,12 @@ static enum oct_err read_dataset(struct oct_play_result *r, uint32_t v, float *p
 
 struct oct_play_recorded {
     struct oct_view_file file;
-    struct oct_volume_reader *reader; /* NULL: it is a file of another program, or a result */
-    struct oct_play_result *result;   /* a dataset of a file that is no recording; else NULL */
-    struct oct_play_rebuild *rebuild; /* of a file without pictures; else NULL */
-    uint32_t first;                   /* row of the volume's first B-scan */
+    struct oct_volume_reader *reader;   /* NULL: it is a file of another program, or a result */
+    struct oct_play_result *result;     /* a dataset of a file that is no recording; else NULL */
+    struct oct_play_rebuild *rebuild;   /* of a file without pictures; else NULL */
+    struct oct_calibration calibration; /* of a volume file */
+    struct oct_scan scan;               /* file.scan, with the positions of the calibration */
+    uint32_t first;                     /* row of the volume's first B-scan */
     enum oct_sample_type type;
     double lo, hi; /* of pictures whose limits the file does not say; both 0: unknown */
     void *block;   /* room for A-lines to be looked at */
@@ -323,10 +337,12 @@ static double measured_rate_hz(const struct oct_volume_reader *reader, uint32_t 
     return t1 > t0 ? (last - first) * 1e9 / (double)(t1 - t0) : 0;
 }
 
-/* What its configuration says: whether values are dB, and B-scans a second. Returns those of a
- * volume; 0: it says nothing. */
-static uint32_t read_config(struct oct_view_file *file, const char *text)
+/* What its configuration says: whether values are dB, B-scans a second, and the way of the scan,
+ * from the file's first B-scan on. Returns the B-scans of a volume; 0: it says nothing. */
+static uint32_t read_config(struct oct_play_recorded *r, const char *text)
 {
+    struct oct_view_file *file = &r->file;
+    const struct oct_volume_facts *facts = oct_volume_facts(r->reader);
     struct oct_config *config = text ? malloc(sizeof(*config)) : NULL;
     uint32_t bscans = 0;
     if (!config)
@@ -337,6 +353,10 @@ static uint32_t read_config(struct oct_view_file *file, const char *text)
         bscans = config->scan.bscans;
         if (oct_config_is_set(config, "scan.line_rate_hz"))
             file->rate_hz = config->scan.line_rate_hz / file->n_lines;
+        config->scan.lines = facts->n_lines;
+        config->scan.bscans = facts->n_bscans;
+        r->scan = oct_config_way_of_recording(config, &r->calibration, bscans,
+                                              oct_volume_first_bscan(r->reader));
     }
     free(config);
     return bscans;
@@ -355,11 +375,14 @@ static void read_facts(struct oct_play_recorded *r, uint32_t volume)
     file->axial_um = facts->depth == 0 ? NAN : facts->spacing_um[2];
     snprintf(file->eye, sizeof(file->eye), "%s", facts->eye);
     snprintf(file->pseudonym, sizeof(file->pseudonym), "%s", facts->pseudonym);
-    const uint32_t bscans = read_config(file, oct_volume_config_text(r->reader));
+    oct_volume_calibration(r->reader, &r->calibration, NULL);
+    const uint32_t bscans = read_config(r, oct_volume_config_text(r->reader));
     file->is_last = !facts->counted && facts->has_gaps && facts->has_number;
     if (file->is_last && bscans > 1)
         part = find_part(r->reader, facts->n_bscans, bscans, file, volume);
     r->first = part.first;
+    if (r->scan.n_bscans > 0)
+        r->scan.first_bscan = (r->scan.first_bscan + part.first) % r->scan.n_bscans;
     file->n_bscans = part.n;
     file->n_valid = part.n_valid;
     const double measured_hz = measured_rate_hz(r->reader, part.first, part.n);
@@ -432,6 +455,12 @@ enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const c
     }
     if (r->rebuild || r->result)
         r->type = OCT_SAMPLE_F32;
+    if (r->rebuild && !r->reader)
+        r->scan = r->rebuild->plan->scan;
+    if (r->result)
+        r->scan = (struct oct_scan){.n_bscans = 0};
+    r->file.scan = r->scan;
+    r->file.scan.file = NULL;
     *recorded = r;
     return OCT_OK;
 }
@@ -443,6 +472,7 @@ void oct_play_recorded_close(struct oct_play_recorded *r)
     close_rebuild(r->rebuild);
     close_result(r->result);
     oct_volume_reader_destroy(r->reader);
+    oct_calibration_finish(&r->calibration);
     oct_view_picture_finish(&r->whole);
     free(r->block);
     free(r);
@@ -451,6 +481,11 @@ void oct_play_recorded_close(struct oct_play_recorded *r)
 const struct oct_view_file *oct_play_recorded_file(const struct oct_play_recorded *r)
 {
     return &r->file;
+}
+
+const struct oct_scan *oct_play_recorded_scan(const struct oct_play_recorded *r)
+{
+    return &r->scan;
 }
 
 enum oct_sample_type oct_play_recorded_type(const struct oct_play_recorded *r)
@@ -644,7 +679,7 @@ enum oct_err oct_play_recorded_means(struct oct_play_recorded *r, uint32_t v, fl
 
 /* ---- en face ---- */
 
-static bool holds_enface(struct oct_play_recorded *r)
+static bool holds_enface(struct oct_play_recorded *r, const struct oct_view_enface *e)
 {
     struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS];
     unsigned n = 0;
@@ -654,20 +689,20 @@ static bool holds_enface(struct oct_play_recorded *r)
     for (unsigned i = 0; i < n; i++)
         holds |= strcmp(datasets[i].name, OCT_VIEW_TOPIC_ENFACE) == 0 && datasets[i].of_volume &&
                  datasets[i].n_valid == 1 && datasets[i].type == OCT_SAMPLE_F32 &&
-                 datasets[i].rank == 2 && datasets[i].dims[1] == r->file.n_lines;
+                 datasets[i].rank == 2 && datasets[i].dims[1] == e->n_lines;
     return holds;
 }
 
 bool oct_play_recorded_enface(struct oct_play_recorded *r, struct oct_view_enface *e)
 {
     struct oct_volume_array *array = NULL;
-    float *row = malloc(r->file.n_lines * sizeof(*row));
-    bool done = row && e->n_rows > 0 && holds_enface(r) &&
+    float *row = malloc(e->n_lines * sizeof(*row));
+    bool done = row && e->n_rows > 0 && holds_enface(r, e) &&
                 oct_volume_array_open(&array, r->file.path, "/analysis/enface", NULL) == OCT_OK;
     const struct oct_volume_array_facts *f = done ? oct_volume_array_facts(array) : NULL;
     /* The file may be another by now than the one that was looked at. */
-    done = done && f->rank == 2 && f->dims[0] > 0 && f->dims[0] <= r->file.n_bscans &&
-           f->dims[1] == r->file.n_lines;
+    done = done && f->rank == 2 && f->dims[0] > 0 && f->dims[0] <= e->n_bscans &&
+           f->dims[1] == e->n_lines;
     for (uint32_t k = 0; done && k < e->n_rows; k++) {
         float *to = e->value + (size_t)k * e->n_columns;
         done = oct_volume_array_read_row(array, k * f->dims[0] / e->n_rows, row, NULL) == OCT_OK;

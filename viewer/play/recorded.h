@@ -27,6 +27,9 @@ void oct_play_recorded_close(struct oct_play_recorded *recorded); /* NULL is fin
 /* The file; valid until it is closed. place and n_files are 0. */
 const struct oct_view_file *oct_play_recorded_file(const struct oct_play_recorded *recorded);
 
+/* Its way, with the positions of a file; valid until it is closed. n_bscans 0: not known. */
+const struct oct_scan *oct_play_recorded_scan(const struct oct_play_recorded *recorded);
+
 /* Of all its pictures. */
 enum oct_sample_type oct_play_recorded_type(const struct oct_play_recorded *recorded);
 
@@ -43,8 +46,8 @@ enum oct_err oct_play_recorded_line(struct oct_play_recorded *recorded, uint32_t
 enum oct_err oct_play_recorded_means(struct oct_play_recorded *recorded, uint32_t v, float *means,
                                      struct oct_error *err);
 
-/* Fills an en face picture that was resized for this file with the one that it holds. False: it
- * holds none that is whole, or it is of another shape. */
+/* Fills an en face picture that was resized for this file, or for the grid of its scan, with the
+ * one that it holds. False: it holds none that is whole, or it is of another shape. */
 bool oct_play_recorded_enface(struct oct_play_recorded *recorded, struct oct_view_enface *enface);
 
 #endif

@@ -16,22 +16,41 @@ static unsigned sector_at(double deg)
     return i == 6 ? 1 : i + 1; /* temporal lies on both sides of 0 */
 }
 
+/* Of the first A-line. */
+static double first_angle(const struct oct_tsnit_setup *setup)
+{
+    const double temporal = setup->nasal_is_right ? -setup->first[0] : setup->first[0];
+    return fmod(atan2(setup->first[1], temporal) * DEGREES + 360, 360);
+}
+
+double oct_tsnit_angle(const struct oct_tsnit_setup *setup, uint32_t line)
+{
+    const double first = first_angle(setup), along = 360.0 / setup->n_lines * line;
+    return fmod(setup->falls ? first - along + 360 : first + along, 360);
+}
+
+/* The A-line whose angle is the i-th smallest. */
+static uint32_t line_of(const struct oct_tsnit_setup *setup, uint32_t i)
+{
+    const uint32_t m = setup->n_lines;
+    const double step = 360.0 / m, first = first_angle(setup);
+    if (setup->falls)
+        return ((uint32_t)floor(first / step) + m - i) % m;
+    return (i + (uint32_t)ceil((360 - first) / step)) % m;
+}
+
 void oct_tsnit_measure(const struct oct_tsnit_setup *setup, const float *thickness_um,
                        double *angle_deg, double *profile_um, struct oct_tsnit *tsnit)
 {
     const uint32_t m = setup->n_lines;
-    const double step = 360.0 / m;
-    const double temporal = setup->nasal_is_right ? -setup->first[0] : setup->first[0];
-    const double first = fmod(atan2(setup->first[1], temporal) * DEGREES + 360, 360);
-    const uint32_t n_before = (uint32_t)ceil((360 - first) / step); /* A-lines before 0 degrees */
     double known[OCT_TSNIT_N_SECTORS] = {0}, all[OCT_TSNIT_N_SECTORS] = {0};
 
     *tsnit = (struct oct_tsnit){.mean_um = {0}};
     for (uint32_t i = 0; i < m; i++) {
-        const uint32_t j = (i + n_before) % m;
-        const double um = (double)thickness_um[j], deg = first + step * j;
-        const unsigned sectors[2] = {0, sector_at(fmod(deg, 360))};
-        angle_deg[i] = fmod(deg, 360);
+        const uint32_t j = line_of(setup, i);
+        const double um = (double)thickness_um[j], deg = oct_tsnit_angle(setup, j);
+        const unsigned sectors[2] = {0, sector_at(deg)};
+        angle_deg[i] = deg;
         profile_um[i] = um;
         for (int k = 0; k < 2; k++) {
             all[sectors[k]]++;

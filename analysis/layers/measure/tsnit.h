@@ -14,9 +14,9 @@ extern const char *const oct_tsnit_names[OCT_TSNIT_N_SECTORS]; /* "G", "T", "TS"
 struct oct_tsnit_setup {
     uint32_t n_lines;
     double first[2]; /* where the first A-line lies: to the right of the circle's centre and above
-                        it, as the fundus is seen, in any unit; the next ones are superior of a
-                        temporal one */
+                        it, as the fundus is seen, in any unit */
     bool nasal_is_right; /* a right eye */
+    bool falls;          /* what follows a temporal A-line is inferior of it, not superior */
 };
 
 struct oct_tsnit {
@@ -24,8 +24,11 @@ struct oct_tsnit {
     double covered[OCT_TSNIT_N_SECTORS]; /* the share of its A-lines that is known, 0 to 1 */
 };
 
+/* Of an A-line, 0 to below 360; 0 temporal, 90 superior. */
+double oct_tsnit_angle(const struct oct_tsnit_setup *setup, uint32_t line);
+
 /* thickness_um: [n_lines], NaN where unknown. angle_deg, profile_um: [n_lines], the same by angle,
- * 0 to below 360; 0 temporal, 90 superior. */
+ * rising. */
 void oct_tsnit_measure(const struct oct_tsnit_setup *setup, const float *thickness_um,
                        double *angle_deg, double *profile_um, struct oct_tsnit *tsnit);
 

@@ -56,7 +56,7 @@
 extern "C" {
 #endif
 
-#define OCTD_API_VERSION 2
+#define OCTD_API_VERSION 3
 
 #define OCTD_API __attribute__((visibility("default")))
 
@@ -159,11 +159,20 @@ OCTD_API int octd_recon_shape(struct octd_recon *recon, uint32_t *n_samples, uin
  * started. */
 OCTD_API int octd_recon_begin(struct octd_recon *recon, uint32_t volume_bscans);
 
+/* After a begin: its first B-scan is number first_bscan of the scan, of which a volume has
+ * scan_bscans; of a recording that begins or ends within one. It says which B-scans of raster-both
+ * came from the other side. 0, and without this call: volumes of the scan are those of begin.
+ * OCTD_E_STATE: no begin since the start. Since API version 3. */
+OCTD_API int octd_recon_scan(struct octd_recon *recon, uint32_t scan_bscans, uint64_t first_bscan);
+
 /* The next n_bscans B-scans never came: what follows keeps its place in the volume. */
 OCTD_API int octd_recon_skip(struct octd_recon *recon, uint64_t n_bscans);
 
 /* Reconstructs the next n_bscans B-scans and returns when they are done. Runs follow one another
- * as if they were one: arrays larger than memory go in parts.
+ * as if they were one: arrays larger than memory go in parts. A-lines lie in the order of places,
+ * as in recordings, and no B-scan is turned; where scan.phase, or scan.trigger_delay_lines of
+ * raster-both, says that they lie unevenly, pictures are put onto the even grid, as by `octctl
+ * recon` (since API version 3).
  *
  * spectra: u16 [n_bscans][M][N], only read; on the CPU the engine reads them where they are.
  * line_valid: u8 [n_bscans][M], 0: the A-line is missing, its samples do not count; NULL: none is.
