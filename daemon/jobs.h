@@ -32,7 +32,7 @@ struct oct_daemon_job {
     uint64_t begun_ns;      /* by oct_job_begin */
     struct oct_session *session;
     struct oct_config config;            /* as it was when the job began */
-    char name[32];                       /* of the run */
+    char name[32];                       /* of the session: the run's, and its number */
     struct oct_access *keys;             /* BUILD: borrowed; NULL: no keys are configured */
     bool open;                           /* BUILD: take lines at once */
     struct oct_epochs epochs;            /* BUILD: whose lines are heard */

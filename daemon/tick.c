@@ -101,9 +101,10 @@ static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
         job->config.scan.line_rate_hz = oct_line_rate_hz(&d->line_rate, &d->config);
         job->config.record.volumes = d->record_volumes;
     }
-    memcpy(job->name, d->name, sizeof(job->name));
     if (kind == OCT_JOB_BUILD) {
         job->epochs = oct_rescan_next_epochs(d);
+        /* Each session counts its acquisitions from 1, and none may be taken for another. */
+        snprintf(job->name, sizeof(job->name), "%.20s.%u", d->name, d->rescan.number);
         d->session = NULL;
     }
     oct_job_begin(job, d->loop);

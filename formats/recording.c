@@ -363,9 +363,6 @@ static enum oct_err refuse_result(const struct oct_recording *r,
     return e;
 }
 
-    return 0;
-}
-
 static enum oct_err open_file(struct oct_recording *r, struct oct_config *config,
                               const volatile sig_atomic_t *cancel, struct oct_error *err)
 {

@@ -109,7 +109,8 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
                 enum oct_view_action action, unsigned times)
 {
     bool locked = model->settings.operators && !oct_view_action_is_operators(action);
-    if (action == OCT_ACTION_LEAVE && oct_view_patient_cancel(model))
+    if (action == OCT_ACTION_LEAVE &&
+        (oct_view_patient_cancel(model) || oct_view_scan_cancel(model)))
         return;
     if (locked && action == OCT_ACTION_LEAVE && oct_view_model_is_recording(model)) {
         oct_view_model_say(model, "octd is recording: Stop ends that");
@@ -136,13 +137,14 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
     }
 }
 
-/* ---- the day's patients, and exams ---- */
+/* ---- the day's patients, exams, scans ---- */
 
 /* The list that stands in the window; NULL: none does. */
 static struct oct_view_list *list_of(struct oct_view_model *model)
 {
     return oct_view_worklist_is_shown(model) ? &model->worklist.rows
            : oct_view_exams_are_shown(model) ? &model->exams.rows
+           : oct_view_scans_are_shown(model) ? &model->scan.rows
                                              : NULL;
 }
 
@@ -150,8 +152,10 @@ static void choose_row(struct oct_view_model *model, unsigned i)
 {
     if (oct_view_worklist_is_shown(model))
         oct_view_worklist_choose(model, i);
-    else
+    else if (oct_view_exams_are_shown(model))
         oct_view_exams_choose(model, i);
+    else
+        oct_view_scans_choose(model, i);
 }
 
 /* Letters are what is searched for. */
@@ -207,6 +211,8 @@ static void tap_list(struct oct_view_model *model, const struct oct_draw *draw, 
     if (row < 0 && list == &w->rows && w->state != OCT_WORKLIST_ASKING) {
         w->is_open = false;
         oct_view_worklist_open(model);
+    } else if (row < 0 && list == &model->scan.rows) {
+        model->scan.is_open = false;
     } else if (row >= 0 && list == &model->exams.rows && x >= l->compare_x &&
                oct_view_exams_is_alike(model, i)) {
         oct_view_exams_compare(model, i);
@@ -348,13 +354,38 @@ static void set_divider(struct oct_view_model *model, const struct oct_view_layo
     *(l->is_stacked ? &model->settings.divider.stacked : &model->settings.divider.beside) = share;
 }
 
+/* On B-scan, colours, and in playback the other pictures. */
+static void press_picture(struct oct_view_input *input, struct oct_view_model *model,
+                          const struct oct_draw *draw, int button)
+{
+    const struct oct_view_layout *l = oct_draw_layout(draw);
+    const struct oct_view_point p = point_at(draw, model, input->x, input->y);
+    const int x = (int)input->x, y = (int)input->y;
+    if (button == SDL_BUTTON_LEFT)
+        input->grip = navigate_grip(model, draw, input->x, input->y);
+    if (input->grip != OCT_GRIP_NONE)
+        navigate_to(model, draw, input->grip, input->x, input->y);
+    else if (button != SDL_BUTTON_LEFT)
+        input->grip = oct_view_rect_holds(l->bscan, x, y) && !model->settings.operators
+                          ? OCT_GRIP_PAN
+                          : OCT_GRIP_NONE;
+    else if (oct_view_rect_holds(l->colours, x, y))
+        input->grip = y < l->colours.y + l->colours.h / 2 ? OCT_GRIP_HI : OCT_GRIP_LO;
+    else if (oct_view_rect_holds(l->bscan, x, y) && !model->measuring)
+        input->grip = OCT_GRIP_PICTURE;
+    else if (oct_view_rect_holds(l->bscan, x, y)) {
+        input->grip_is_new = !grab_end(input, model, draw);
+        if (!input->grip_is_new || oct_view_model_add_caliper(model, p, p))
+            input->grip = OCT_GRIP_CALIPER;
+    }
+}
+
 static void on_press(struct oct_view_input *input, struct oct_view_model *model,
                      const struct oct_draw *draw, const SDL_MouseButtonEvent *event)
 {
     const int button = event->button;
     const struct oct_view_layout *l = oct_draw_layout(draw);
     struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS];
-    const struct oct_view_point p = point_at(draw, model, input->x, input->y);
     unsigned n = oct_view_buttons(model, buttons);
     int x = (int)input->x, y = (int)input->y;
     input->grip = OCT_GRIP_NONE;
@@ -385,25 +416,31 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
         act(input, model, OCT_ACTION_ACKNOWLEDGE, 1);
         return;
     }
-    if (!model->has_picture)
-        return;
-    if (button == SDL_BUTTON_LEFT)
-        input->grip = navigate_grip(model, draw, input->x, input->y);
-    if (input->grip != OCT_GRIP_NONE)
-        navigate_to(model, draw, input->grip, input->x, input->y);
-    else if (button != SDL_BUTTON_LEFT)
-        input->grip = oct_view_rect_holds(l->bscan, x, y) && !model->settings.operators
-                          ? OCT_GRIP_PAN
-                          : OCT_GRIP_NONE;
-    else if (oct_view_rect_holds(l->colours, x, y))
-        input->grip = y < l->colours.y + l->colours.h / 2 ? OCT_GRIP_HI : OCT_GRIP_LO;
-    else if (oct_view_rect_holds(l->bscan, x, y) && !model->measuring)
-        input->grip = OCT_GRIP_PICTURE;
-    else if (oct_view_rect_holds(l->bscan, x, y)) {
-        input->grip_is_new = !grab_end(input, model, draw);
-        if (!input->grip_is_new || oct_view_model_add_caliper(model, p, p))
-            input->grip = OCT_GRIP_CALIPER;
-    }
+    if (model->scan.draws && !model->playback.active && button == SDL_BUTTON_LEFT &&
+        oct_view_rect_holds(l->enface_at, x, y))
+        input->grip = OCT_GRIP_LINE;
+    else if (model->has_picture)
+        press_picture(input, model, draw, button);
+}
+
+static void draw_scan(const struct oct_view_input *input, struct oct_view_model *model,
+                      struct oct_view_rect r)
+{
+    oct_view_scan_draw(model, (const double[2]){(input->x0 - r.x) / r.w, (input->y0 - r.y) / r.h},
+                       (const double[2]){(input->x - r.x) / r.w, (input->y - r.y) / r.h});
+}
+
+/* Nothing is held. */
+static bool hover(struct oct_view_input *input, struct oct_view_model *model,
+                  const struct oct_view_layout *l, struct oct_view_point p)
+{
+    input->pointer = !is_at_divider(l, input->x, input->y) ? OCT_POINTER_USUAL
+                     : l->is_stacked                       ? OCT_POINTER_DOWN
+                                                           : OCT_POINTER_ACROSS;
+    if (!model->has_picture || !oct_view_rect_holds(l->bscan, (int)input->x, (int)input->y))
+        return false;
+    oct_view_model_point_at(model, floor(p.line));
+    return model->settings.arrangement == OCT_ARRANGEMENT_FOUR;
 }
 
 static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
@@ -417,10 +454,6 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
     const double down = -dy / l->colours.h * (c->published_hi - c->published_lo);
     if (hypot(input->x - input->x0, input->y - input->y0) > l->text_px / 4.0)
         input->moved = true;
-    if (input->grip == OCT_GRIP_NONE)
-        input->pointer = !is_at_divider(l, input->x, input->y) ? OCT_POINTER_USUAL
-                         : l->is_stacked                       ? OCT_POINTER_DOWN
-                                                               : OCT_POINTER_ACROSS;
     switch (input->grip) {
     case OCT_GRIP_PICTURE:
         if (input->moved)
@@ -443,6 +476,9 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
     case OCT_GRIP_PAN:
         oct_view_lens_pan(&model->lens, -dx / l->bscan.w, -dy / l->bscan.h);
         return true;
+    case OCT_GRIP_LINE:
+        draw_scan(input, model, l->enface_at);
+        return true;
     case OCT_GRIP_LIST:
         if (input->moved)
             drag_list(input, model, l);
@@ -454,12 +490,9 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
         navigate_to(model, draw, input->grip, input->x, input->y);
         return true;
     case OCT_GRIP_NONE:
-        break;
+        return hover(input, model, l, p);
     }
-    if (!model->has_picture || !oct_view_rect_holds(l->bscan, (int)input->x, (int)input->y))
-        return false;
-    oct_view_model_point_at(model, floor(p.line));
-    return model->settings.arrangement == OCT_ARRANGEMENT_FOUR;
+    return false;
 }
 
 static void on_release(struct oct_view_input *input, struct oct_view_model *model,
@@ -472,6 +505,8 @@ static void on_release(struct oct_view_input *input, struct oct_view_model *mode
     }
     if (input->grip == OCT_GRIP_LIST && !input->moved)
         tap_list(model, draw, (int)input->x, (int)input->y);
+    if (input->grip == OCT_GRIP_LINE)
+        oct_view_scan_release(model);
     /* A click has no length. */
     if (input->grip == OCT_GRIP_CALIPER && input->grip_is_new && !input->moved)
         oct_view_calipers_remove(&model->calipers);

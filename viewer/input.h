@@ -27,6 +27,7 @@ enum oct_view_grip {
     OCT_GRIP_THICKNESS,
     OCT_GRIP_SLIDER,
     OCT_GRIP_DIVIDER, /* between B-scan and en face */
+    OCT_GRIP_LINE,    /* a scan, drawn on the picture from above */
     OCT_GRIP_LIST,    /* of patients: it scrolls; released where it began, a patient is taken */
 };
 

@@ -220,5 +220,24 @@ def volumes_of_a_recording():
         assert whole == 6, whole
 
 
+@case
+def no_acquisition_is_taken_for_another():
+    """pictures of two scans, and of before and after a stop, have different acquisition_ids"""
+    with octd() as daemon, Follower(daemon):
+        pictures = daemon.subscriber()
+
+        def another(seen):
+            while (name := json.loads(pictures.recv_multipart()[1])["acquisition_id"]) in seen:
+                pass
+            return name
+
+        seen = [another([])]
+        assert daemon.ask("scan", to="Star")["ok"]
+        seen.append(another(seen))
+        assert daemon.ask("stop")["ok"] and daemon.ask("start")["ok"]
+        seen.append(another(seen))
+        pictures.close()
+
+
 if __name__ == "__main__":
     main()

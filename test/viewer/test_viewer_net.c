@@ -635,6 +635,10 @@ TEST_WITH(every_wish_sets_its_own_key, open_server, close_server)
          "{\"cmd\":\"set\",\"key\":\"analysis.enface_slab_first\",\"value\":\"0.4100\"}"},
         {OCT_WISH_ENABLE, "cells.enabled",
          "{\"cmd\":\"set\",\"key\":\"cells.enabled\",\"value\":\"yes\"}"},
+        {OCT_WISH_SCAN, "A \"star\"", "{\"cmd\":\"scan\",\"to\":\"A \\\"star\\\"\"}"},
+        {OCT_WISH_SCAN, "", "{\"cmd\":\"scan\",\"to\":\"\"}"},
+        {OCT_WISH_SCAN_KEYS, "{\"pattern\":\"line\",\"angle_deg\":-3.25}",
+         "{\"cmd\":\"scan\",\"set\":{\"pattern\":\"line\",\"angle_deg\":-3.25}}"},
         {OCT_WISH_SLAB_LAST, "0.6100",
          "{\"cmd\":\"set\",\"key\":\"analysis.enface_slab_last\",\"value\":\"0.6100\"}"},
     };
@@ -680,6 +684,30 @@ TEST_WITH(a_recording_is_answered_when_it_has_begun_or_failed, open_server, clos
         assert_true(reply.wish == OCT_WISH_RECORD && reply.ok == !failed);
         assert_string_equal(reply.text, failed ? "the folder is full" : "");
         assert_true(daemon.record.active == !failed);
+    }
+    oct_view_control_destroy(c);
+}
+
+/* octd grants a change before it has built it, and goes on with the scan of before where it cannot;
+ * then it says why. */
+#define SCANS(pending, refused)                                                                    \
+    "{\"ok\":true,\"state\":\"running\",\"pending\":" pending                                      \
+    ",\"scan\":{\"number\":2,\"choice\":\"Star\",\"refused\":\"" refused "\"}}"
+
+TEST_WITH(a_scan_is_answered_when_it_runs_or_cannot, open_server, close_server)
+{
+    struct server *s = *state;
+    struct oct_view_control *c;
+    static const enum oct_view_wish wishes[] = {OCT_WISH_SCAN, OCT_WISH_SCAN_KEYS};
+    assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
+    for (int i = 0; i < 4; i++) {
+        say(s, SCANS("true", ""), 0, "{\"ok\":true,\"pending\":true}", 1);
+        assert_true(oct_view_control_ask(c, wishes[i % 2], "{}"));
+        pause_ms(200);
+        say(s, i < 2 ? SCANS("false", "") : SCANS("false", "no file"), 0, NULL, 1);
+        struct oct_view_answer reply = wait_answer(c);
+        assert_true(reply.wish == wishes[i % 2] && reply.ok == (i < 2));
+        assert_string_equal(reply.text, i < 2 ? "{}" : "no file");
     }
     oct_view_control_destroy(c);
 }

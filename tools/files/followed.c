@@ -192,7 +192,8 @@ enum oct_err oct_scanned_eye_read(struct oct_scanned_eye *eye, struct oct_record
     *eye = (struct oct_scanned_eye){.scan = *scan, .n_samples = oct_recording_n_samples(recording)};
     eye->scan.n_bscans = oct_recording_bscans_per_volume(recording);
     const uint64_t n_lines = (uint64_t)eye->scan.n_bscans * scan->n_lines;
-    if (!oct_scan_is_raster(scan) || !(scan->width_um > 0 && scan->height_um > 0) || n_bscans < eye->scan.n_bscans)
+    if (!oct_scan_is_raster(scan) || !(scan->width_um > 0 && scan->height_um > 0) ||
+        n_bscans < eye->scan.n_bscans)
         return oct_fail(err, OCT_E_CONFIG,
                         "%s: --follow needs a whole raster volume of a known field (scan.width_um, "
                         "scan.height_um), from which other scans are made",
@@ -230,7 +231,8 @@ const uint16_t *oct_scanned_eye_line(const struct oct_scanned_eye *eye, const do
         part_of((c * dx + sine * dy) / s->width_um + 0.5, s->n_lines / line_repeats);
     const uint32_t place =
         part_of((c * dy - sine * dx) / s->height_um + 0.5, s->n_bscans / repeats);
-    const size_t line = (size_t)oct_scan_bscan(s, place) * s->n_lines + (size_t)point * line_repeats;
+    const size_t line =
+        (size_t)oct_scan_bscan(s, place) * s->n_lines + (size_t)point * line_repeats;
     return eye->samples + line * eye->n_samples;
 }
 

@@ -92,10 +92,12 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
     contents.guide_height = oct_draw_guide_height(draw, model);
     contents.banner_height = oct_draw_banner_height(draw);
     contents.list_rows = oct_view_exams_are_shown(model)                ? model->exams.rows.n
+                         : oct_view_scans_are_shown(model)              ? model->scan.rows.n
                          : model->worklist.state == OCT_WORKLIST_FAILED ? 3
                                                                         : model->worklist.rows.n;
-    contents.list_width =
-        oct_view_exams_are_shown(model) ? width : oct_draw_worklist_width(draw, model);
+    contents.list_width = oct_view_exams_are_shown(model)   ? width
+                          : oct_view_scans_are_shown(model) ? oct_draw_scans_width(draw, model)
+                                                            : oct_draw_worklist_width(draw, model);
     measure_buttons(draw, model, &contents);
     oct_view_layout_window(&draw->layout, &contents);
 }
@@ -156,6 +158,7 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
         return code;
     oct_draw_banner(draw, model);
     oct_draw_worklist(draw, model);
+    oct_draw_scans(draw, model);
     oct_draw_message(draw, model);
     oct_draw_header(draw, model);
     oct_draw_buttons(draw, model);

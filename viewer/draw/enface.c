@@ -286,35 +286,54 @@ static void draw_newest(struct oct_draw *draw, struct oct_view_rect r,
     oct_draw_box(draw, r.x + r.w, (int)y - size / 2, size, size, RGB_GOOD);
 }
 
-/* The same in a gridded picture, of which the middle is the scan's: the way of a B-scan. */
-static void draw_way(struct oct_draw *draw, struct oct_view_rect r, const struct oct_view_enface *e,
-                     const struct oct_scan *scan, uint32_t bscan)
+/* The way of a B-scan, from a dot at its first A-line on. */
+static void draw_way(struct oct_draw *draw, const struct oct_view_model *model,
+                     struct oct_view_rect r, const struct oct_scan *scan, uint32_t bscan)
 {
-    const double per_x = r.w / (e->n_lines * e->spacing_um);
-    const double per_y = r.h / (e->n_bscans * e->spacing_um);
     const uint32_t step = scan->n_lines / WAY_PIECES + 1;
-    double x = NAN, y = NAN;
+    const int size = draw->layout.text_px / 3;
+    double um[2], share[2], x = NAN, y = NAN;
     if (scan->pattern == OCT_SCAN_FILE || bscan >= scan->n_bscans)
         return;
     for (uint32_t j = 0; j < scan->n_lines; j += step) {
-        double um[2];
         oct_scan_position(scan, bscan, j, um);
-        const double to_x = r.x + r.w / 2.0 + (um[0] - scan->centre_um[0]) * per_x;
-        const double to_y = r.y + r.h / 2.0 + (um[1] - scan->centre_um[1]) * per_y;
-        if (isfinite(x) && isfinite(to_x))
-            oct_draw_line(draw, x, y, to_x, to_y, RGB_GOOD, 160);
+        if (!oct_view_above_share(model, um, share))
+            return;
+        const double to_x = r.x + share[0] * r.w, to_y = r.y + share[1] * r.h;
+        if (j == 0 && isfinite(to_x))
+            oct_draw_box(draw, (int)to_x - size / 2, (int)to_y - size / 2, size, size, RGB_GOOD);
+        else if (isfinite(x) && isfinite(to_x))
+            oct_draw_mark_line(draw, x, y, to_x, to_y, RGB_GOOD);
         x = to_x;
         y = to_y;
     }
+}
+
+/* The line that is being drawn, with its length. */
+static void draw_drawn(struct oct_draw *draw, const struct oct_view_model *model,
+                       struct oct_view_rect r)
+{
+    const struct oct_view_scan *s = &model->scan;
+    const double x0 = r.x + s->from[0] * r.w, y0 = r.y + s->from[1] * r.h;
+    const double x1 = r.x + s->to[0] * r.w, y1 = r.y + s->to[1] * r.h;
+    double from[2], to[2];
+    char text[32];
+    if (!s->has_line || !oct_view_above_um(model, s->from, from) ||
+        !oct_view_above_um(model, s->to, to))
+        return;
+    oct_draw_mark_line(draw, x0, y0, x1, y1, RGB_MEASURE);
+    snprintf(text, sizeof(text), "%.1f mm", hypot(to[0] - from[0], to[1] - from[1]) / 1000);
+    oct_draw_words_below(draw, r, 1, text, RGB_MEASURE);
 }
 
 static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
                      struct oct_view_rect r)
 {
     const struct oct_view_enface *e = oct_view_model_enface(model);
-    double field_um = e->n_lines * (oct_view_model_enface_is_gridded(model)
-                                        ? e->spacing_um
-                                        : oct_view_model_scale(model).lateral_um);
+    double field_um =
+        e->n_lines * (oct_view_model_enface_is_gridded(model) ? e->spacing_um
+                      : oct_view_above_is_kept(model)         ? model->scan.above.lateral_um
+                                                      : oct_view_model_scale(model).lateral_um);
     double um = oct_view_scale_bar_um(field_um / 4);
     int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     int x = r.x + 2 * margin, y = r.y + r.h - 2 * margin;
@@ -361,15 +380,18 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
                    &(SDL_Rect){r.x, r.y, r.w, r.h});
     oct_draw_veil_panel(draw, model, r);
     const bool is_gridded = oct_view_model_enface_is_gridded(model);
-    if (!is_gridded) /* in another one no place is a B-scan and an A-line */
+    if (!is_gridded || !model->playback.active) /* else no place is a B-scan and an A-line */
         draw->layout.enface_at = r;
-    if (is_gridded)
-        draw_way(draw, r, e, oct_view_model_scan(model),
+    if (oct_view_above_is_kept(model))
+        draw_way(draw, model, r, &model->daemon.scan, 0);
+    else if (is_gridded)
+        draw_way(draw, model, r, oct_view_above_scan(model),
                  model->playback.active ? model->playback.wanted : e->newest_bscan);
     else if (model->playback.active)
         oct_draw_above_cross(draw, model, r);
     else
         draw_newest(draw, r, e);
+    draw_drawn(draw, model, r);
     draw_bar(draw, model, r);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));
     for (size_t i = 0, line = 1; i < oct_view_n_overlays; i++)

@@ -120,7 +120,7 @@ void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
     const unsigned n = oct_view_alarms_in_turn(model, alarms, &which);
     if (r.h > 0 && n == 0) {
         struct band band = {r, r.y + (r.h - oct_draw_line_height(draw, OCT_TEXT_NORMAL)) / 2};
-        oct_view_quality_text(model, &alarm->what);
+        oct_view_calm_text(model, &alarm->what);
         oct_draw_fill(draw, r, RGB_BAR, 255);
         add_line(draw, &band, OCT_TEXT_NORMAL, &alarm->what);
     } else if (r.h > 0) {

@@ -134,6 +134,9 @@ void oct_draw_banner_tip(struct oct_draw *draw, const struct oct_view_model *mod
 /* The day's patients; the width that they need, 0: they are not shown. */
 int oct_draw_worklist_width(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_worklist(struct oct_draw *draw, const struct oct_view_model *model);
+/* The site's scans, in the same place; and how wide they are. */
+int oct_draw_scans_width(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_scans(struct oct_draw *draw, const struct oct_view_model *model);
 /* The folder's recordings, over all panels. */
 enum oct_err oct_draw_exams(struct oct_draw *draw, const struct oct_view_model *model,
                             struct oct_error *err);

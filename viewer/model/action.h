@@ -28,6 +28,8 @@ enum oct_view_action {
     OCT_ACTION_DEEP,
     OCT_ACTION_AVASCULAR,
     OCT_ACTION_CHORIOCAPILLARIS,
+    OCT_ACTION_SCAN,        /* one of the site's list */
+    OCT_ACTION_LINE,        /* drawn on the picture from above; or the scan of before */
     OCT_ACTION_ACKNOWLEDGE, /* what was not recorded */
     OCT_ACTION_CELLS,       /* circles and tails, or not */
     OCT_ACTION_LAYERS,      /* ILM and RPE, or not */

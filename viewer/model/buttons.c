@@ -52,6 +52,7 @@ static const struct row {
     {PLACE_BACK, OCT_ACTION_GUIDE, "Guide", NULL, IN(LIVE), BOTH},
     {PLACE_FORWARD, OCT_ACTION_NEWER, "Forward", NULL, IN(FROZEN) | IN(PLAYBACK), BOTH},
     {PLACE_FORWARD, OCT_ACTION_MORE, "More", NULL, IN(LIVE), LAB},
+    {PLACE_FORWARD, OCT_ACTION_SCAN, "Scan", NULL, IN(LIVE) | IN(RECORDING), BOTH},
     {PLACE_AVERAGE, OCT_ACTION_AVERAGE, "Average", NULL, IN(LIVE) | IN(RECORDING), BOTH},
     {PLACE_AVERAGE, OCT_ACTION_KEEP, "Keep", NULL, IN(PLAYBACK), BOTH},
     {PLACE_FLOW, OCT_ACTION_FLOW, "Flow", NULL, IN(LIVE) | IN(RECORDING), BOTH},
@@ -81,7 +82,8 @@ enum oct_view_situation oct_view_situation(const struct oct_view_model *model)
         return OCT_SITUATION_WATCHING;
     if (d->record.active)
         return OCT_SITUATION_RECORDING;
-    if (strcmp(d->state, "idle") == 0 || strcmp(d->state, "error") == 0)
+    if ((strcmp(d->state, "idle") == 0 && !oct_view_scan_changes(model)) ||
+        strcmp(d->state, "error") == 0)
         return OCT_SITUATION_IDLE;
     return model->frozen ? OCT_SITUATION_FROZEN : OCT_SITUATION_LIVE;
 }
@@ -116,6 +118,9 @@ static bool is_on(const struct oct_view_model *model, enum oct_view_action actio
         return model->contrast.range == OCT_CONTRAST_AUTO;
     case OCT_ACTION_MEASURE:
         return model->measuring;
+    case OCT_ACTION_SCAN:
+        return oct_view_scans_are_shown(model) || model->scan.draws ||
+               oct_view_scan_is_placed(model);
     case OCT_ACTION_HELP:
         return model->help;
     case OCT_ACTION_RIGHT_EYE:
@@ -171,6 +176,9 @@ static void words_of(struct oct_view_button *b, const struct oct_view_model *mod
         const bool is_cells = oct_view_overlay_more(model) == &oct_view_overlay_cells;
         snprintf(b->label, sizeof(b->label), "%s", is_cells ? "Cells" : "Roll-off");
         snprintf(b->brief, sizeof(b->brief), "%s", is_cells ? "Cells" : "Roll-off");
+    } else if (b->action == OCT_ACTION_SCAN) {
+        snprintf(b->label, sizeof(b->label), "Scan %s",
+                 oct_view_scan_is_placed(model) ? "line" : d->scans.running);
     } else if (b->action == OCT_ACTION_FLOW && model->settings.velocity) {
         snprintf(b->label, sizeof(b->label), "Velocity");
         snprintf(b->brief, sizeof(b->brief), "Velocity");
@@ -196,6 +204,14 @@ static struct oct_view_button button_of(const struct oct_view_model *model, cons
     return b;
 }
 
+/* Scan stands where octd has a list, and where no cells and no mirror need the place. */
+static bool is_left_out(const struct oct_view_model *model, enum oct_view_action action)
+{
+    const bool needs = !model->settings.operators && is_of_use(model, OCT_ACTION_MORE);
+    const bool has_scan = model->scan.rows.n > 0 && !needs;
+    return (action == OCT_ACTION_SCAN && !has_scan) || (action == OCT_ACTION_MORE && has_scan);
+}
+
 /* The row of the place that stands there, or would. */
 static const struct row *row_at(const struct oct_view_model *model, enum place place, bool *is_off)
 {
@@ -203,7 +219,8 @@ static const struct row *row_at(const struct oct_view_model *model, enum place p
     const enum profile other = model->settings.operators ? LAB : OPERATOR;
     const struct row *first = NULL;
     for (size_t i = 0; i < N_ROWS; i++) {
-        if (rows[i].place != place || rows[i].profile == other)
+        if (rows[i].place != place || rows[i].profile == other ||
+            is_left_out(model, rows[i].action))
             continue;
         first = first ? first : &rows[i];
         *is_off = !is_of_use(model, rows[i].action);

@@ -32,6 +32,8 @@ const struct oct_view_wish_row oct_view_wish_rows[OCT_N_WISHES] = {
     [OCT_WISH_ENABLE] = {.name = "what octd computes"},
     [OCT_WISH_DISABLE] = {.name = "what octd computes"},
     [OCT_WISH_FLOW_SLAB] = {"the depths of the angiogram", .key = "flow.slab"},
+    [OCT_WISH_SCAN] = {"the scan", "scan", .with = "to"},
+    [OCT_WISH_SCAN_KEYS] = {"the line", "scan", .with = "set"},
 };
 
 /* Adds a wish. Of two of a kind, one after the other, the later one counts, so that an impatient
@@ -612,6 +614,8 @@ static void next_patient(struct oct_view_model *model)
     if (model->frozen)
         oct_view_model_set_frozen(model, false);
     model->typing = false;
+    if (oct_view_scan_is_placed(model)) /* on the eye of before */
+        oct_view_scan_back(model);
     model->patient.asks = OCT_ASKS_NOTHING;
     model->patient.accepted = false;
     wish_label(model, OCT_WISH_EYE, "");
@@ -846,6 +850,13 @@ static void say_granted(struct oct_view_model *model, const struct oct_view_answ
     case OCT_WISH_DISABLE:
         oct_view_model_say(model, "octd confirms: %s = no", text);
         break;
+    case OCT_WISH_SCAN:
+        oct_view_model_say(model, "octd confirms: the scan %s", text[0] ? text : "of before");
+        break;
+    case OCT_WISH_SCAN_KEYS:
+        oct_view_model_say(model, "octd confirms: the %s",
+                           strstr(text, "\"line\"") ? "line" : "scan of before");
+        break;
     default: /* what was set stands in the window */
         break;
     }
@@ -858,6 +869,7 @@ static void take_answer(struct oct_view_model *model, const struct oct_view_answ
     if (wish >= OCT_WISH_PROJECTION && wish <= OCT_WISH_SLAB_LAST)
         answer_enface(&model->enface_wishes, wish, answer->ok);
     model->sharpening.waits &= answer->ok || wish != OCT_WISH_CALIBRATE;
+    oct_view_scan_answered(model, answer);
     if (is_of_recording(wish))
         answer_recording(model, answer);
     if (wish == OCT_WISH_STOP && answer->ok) /* the status follows */
@@ -902,9 +914,16 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
                          const struct oct_view_answer *answer)
 {
     const struct oct_view_enface_wishes before = model->enface_wishes;
+    const bool is_new = daemon->known && daemon->answer_ns != model->daemon.answer_ns;
     char slab[sizeof(model->daemon.flow.slab)];
+    struct oct_view_daemon held;
+    if (oct_view_scan_holds_recording(model, daemon)) {
+        held = *daemon;
+        held.record = model->daemon.record;
+        daemon = &held;
+    }
     memcpy(slab, model->daemon.flow.slab, sizeof(slab));
-    if (daemon->known && daemon->answer_ns != model->daemon.answer_ns)
+    if (is_new)
         take_status(model, daemon,
                     answer->wish == OCT_WISH_STOP ? answer->ok : model->asked == OCT_WISH_STOP);
     model->has_control = true;
@@ -912,6 +931,8 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
         take_label(model, daemon);
         take_last(model, daemon);
         model->daemon = *daemon;
+        if (is_new)
+            oct_view_scan_hear(model);
     } else {
         model->daemon.reachable = false;
     }

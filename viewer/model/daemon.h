@@ -33,14 +33,17 @@ enum oct_view_wish {
     OCT_WISH_ENABLE,    /* text: the key that shall be yes */
     OCT_WISH_DISABLE,   /* that shall be no */
     OCT_WISH_FLOW_SLAB, /* text: of the angiogram; "": the whole depth */
+    OCT_WISH_SCAN,      /* text: its name in the site's list; "": as configured */
+    OCT_WISH_SCAN_KEYS, /* text: JSON, keys of [scan] over those that run */
     OCT_N_WISHES
 };
 
-/* What octd is asked for: a command with its action, or (cmd NULL) to set the key to the wish's
- * text; without a key that which the text names to yes. */
+/* What octd is asked for: a command with its action, or (of a scan) with the wish's text under this
+ * name; or (cmd NULL) to set the key to the text; without a key that which the text names to
+ * yes. */
 struct oct_view_wish_row {
     const char *name; /* "the eye": what a user asked for; "": nothing that has a name */
-    const char *cmd, *action, *key;
+    const char *cmd, *action, *key, *with;
 };
 extern const struct oct_view_wish_row oct_view_wish_rows[OCT_N_WISHES];
 
@@ -84,6 +87,8 @@ void oct_view_model_move_slab(struct oct_view_model *model, double shift, double
 
 #define OCT_VIEW_MOST_TROUBLES 8u
 #define OCT_VIEW_MOST_ANALYSES 16u
+#define OCT_VIEW_MOST_SCANS 16u
+#define OCT_VIEW_SCAN_NAME_BYTES 64
 
 /* A row of the analyses. */
 struct oct_view_analysis {
@@ -115,7 +120,16 @@ struct oct_view_daemon {
     double lines_received, lines_missing; /* since octd's start, as those below; without
                                              those that the operator's stop and start cut off */
     double bscans_dropped, latency_p50_us;
-    struct oct_scan scan;                 /* its way; n_bscans 0: not known */
+    struct oct_scan scan; /* its way; n_bscans 0: not known */
+    struct {
+        bool has_number;
+        double number;  /* another for each change of the scan */
+        bool is_listed; /* what runs is of the list, by its name, or as configured (""): */
+        char running[OCT_VIEW_SCAN_NAME_BYTES];
+        char refused[256]; /* why the newest that was asked for does not run; "": it does */
+        unsigned n;        /* the site's list */
+        char name[OCT_VIEW_MOST_SCANS][OCT_VIEW_SCAN_NAME_BYTES];
+    } scans;
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
     double set_line_rate_hz;              /* as configured; 0: nobody did, or not known */
     double lines;                         /* of a B-scan; 0: not known */

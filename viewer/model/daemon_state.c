@@ -242,6 +242,13 @@ static uint32_t count_of(const cJSON *object, const char *name)
     return n >= 1 && n <= OCT_MAX_BSCANS ? (uint32_t)n : 0;
 }
 
+/* A number below 0 too. */
+static double signed_number(const cJSON *object, const char *key)
+{
+    const cJSON *value = item(object, key);
+    return cJSON_IsNumber(value) && isfinite(value->valuedouble) ? value->valuedouble : 0;
+}
+
 /* The way of the scan. */
 static void read_scan(struct oct_scan *s, const cJSON *scan, const cJSON *geometry)
 {
@@ -253,12 +260,30 @@ static void read_scan(struct oct_scan *s, const cJSON *scan, const cJSON *geomet
         .protocol = {.repeats = count_of(scan, "repeats")},
         .width_um = number(scan, "width_um", 0),
         .height_um = number(scan, "height_um", 0),
-        .centre_um = {number(scan, "centre_x_um", 0), number(scan, "centre_y_um", 0)},
-        .angle_deg = number(scan, "angle_deg", 0),
+        .centre_um = {signed_number(scan, "centre_x_um"), signed_number(scan, "centre_y_um")},
+        .angle_deg = signed_number(scan, "angle_deg"),
     };
     for (int i = 0; oct_scan_pattern_names[i]; i++)
         if (strcmp(pattern, oct_scan_pattern_names[i]) == 0)
             s->pattern = (enum oct_scan_pattern)i;
+}
+
+/* The site's list; a name that has no room could not be asked for, and is left out. */
+static void read_scans(struct oct_view_daemon *d, const cJSON *scan)
+{
+    const cJSON *each, *choice = item(scan, "choice");
+    d->scans.has_number = cJSON_IsNumber(item(scan, "number"));
+    d->scans.number = number(scan, "number", 0);
+    d->scans.is_listed = !cJSON_IsNull(choice);
+    text(scan, "refused", d->scans.refused, sizeof(d->scans.refused));
+    text(scan, "choice", d->scans.running, sizeof(d->scans.running));
+    cJSON_ArrayForEach(each, item(scan, "choices"))
+    {
+        const char *name = cJSON_GetStringValue(each);
+        if (name && name[0] && strlen(name) < OCT_VIEW_SCAN_NAME_BYTES &&
+            oct_view_letters_are(name) && d->scans.n < OCT_VIEW_MOST_SCANS)
+            snprintf(d->scans.name[d->scans.n++], OCT_VIEW_SCAN_NAME_BYTES, "%s", name);
+    }
 }
 
 static void read_all(struct oct_view_daemon *d, const cJSON *reply)
@@ -296,6 +321,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .disk_bytes_free = number(reply, "disk_bytes_free", NAN),
     };
     read_scan(&d->scan, scan, item(reply, "geometry"));
+    read_scans(d, scan);
     text(reply, "state", d->state, sizeof(d->state));
     text(reply, "last_error", d->last_error, sizeof(d->last_error));
     read_driver(d, reply);

@@ -401,22 +401,19 @@ double oct_view_model_proportion(const struct oct_view_model *model)
     return oct_view_proportion(h->n_lines, scale.lateral_um, h->depth, scale.axial_um);
 }
 
-const struct oct_scan *oct_view_model_scan(const struct oct_view_model *model)
-{
-    return model->playback.active ? &model->playback.file.scan : &model->daemon.scan;
-}
-
 bool oct_view_model_enface_is_gridded(const struct oct_view_model *model)
 {
-    const struct oct_scan *scan = oct_view_model_scan(model);
+    const struct oct_scan *scan = oct_view_above_scan(model);
     return scan->n_bscans > 0 && !oct_scan_has_rows(scan);
 }
 
 double oct_view_model_enface_proportion(const struct oct_view_model *model)
 {
     const struct oct_view_enface *e = oct_view_model_enface(model);
-    double across_um = oct_view_model_scale(model).lateral_um;
-    double slow_um = oct_view_model_slow_um(model);
+    const struct oct_view_above *above = &model->scan.above;
+    const bool is_kept = oct_view_above_is_kept(model);
+    const double across_um = is_kept ? above->lateral_um : oct_view_model_scale(model).lateral_um;
+    const double slow_um = is_kept ? above->slow_um : oct_view_model_slow_um(model);
     if (e->n_rows > 0 && oct_view_model_enface_is_gridded(model))
         return e->n_lines / (double)e->n_bscans;
     if (e->n_rows == 0 || !oct_view_proportion_known(across_um, slow_um))
@@ -685,7 +682,7 @@ void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action act
         return;
     if (!apply_contrast(&model->contrast, action, times) && !apply_turn(model, action) &&
         !apply_view(model, action, times) && !apply_measure(model, action) &&
-        !oct_view_daemon_apply(model, action))
+        !oct_view_daemon_apply(model, action) && !oct_view_scan_apply(model, action))
         apply_rest(model, action, times);
     if (action >= OCT_ACTION_AUTO_CONTRAST && action <= OCT_ACTION_PALETTE)
         adapt(model, 1);

@@ -16,6 +16,7 @@
 #include "viewer/model/overlay.h"
 #include "viewer/model/picture.h"
 #include "viewer/model/playback.h"
+#include "viewer/model/scan.h"
 #include "viewer/model/worklist.h"
 
 #include <stdbool.h>
@@ -124,6 +125,7 @@ struct oct_view_model {
     struct oct_view_line_rate line_rate;
     struct oct_view_recorded recorded;
     struct oct_view_enface_wishes enface_wishes;
+    struct oct_view_scan scan;
     struct oct_view_wishes wishes; /* to be asked for */
     enum oct_view_wish asked;      /* sent, and not answered yet; with what: */
     char asked_text[OCT_VIEW_LABEL_BYTES];
@@ -254,9 +256,6 @@ double oct_view_model_proportion(const struct oct_view_model *model);
 
 /* The tissue in the en face picture, width over height; NaN: it is not known. */
 double oct_view_model_enface_proportion(const struct oct_view_model *model);
-
-/* The way of what is shown: octd's, or the file's; n_bscans 0: not known. */
-const struct oct_scan *oct_view_model_scan(const struct oct_view_model *model);
 
 /* Whether the picture from above is gridded: rows are no B-scans (analysis/enface/gridded.h). */
 bool oct_view_model_enface_is_gridded(const struct oct_view_model *model);

@@ -62,6 +62,7 @@ static const struct {
     [OCT_SHOW_LIVE] = {"live", "LIVE", OCT_TONE_GOOD},
     [OCT_SHOW_AVERAGED] = {"averaged", "LIVE, AVERAGED", OCT_TONE_GOOD},
     [OCT_SHOW_FROZEN] = {"frozen", "FROZEN", OCT_TONE_WARN},
+    [OCT_SHOW_CHANGING] = {"scan changes", "SCAN CHANGES", OCT_TONE_PLAIN},
     [OCT_SHOW_NO_SIGNAL] = {"no signal", "NO SIGNAL", OCT_TONE_BAD},
     [OCT_SHOW_GONE] = {"octd gone", "OCTD IS GONE", OCT_TONE_BAD},
     [OCT_SHOW_PLAYBACK] = {"playback", "PLAYBACK", OCT_TONE_WARN},
@@ -80,6 +81,8 @@ static enum oct_view_show show_of_stream(const struct oct_view_model *model)
     const bool is_known = model->has_control && d->known;
     if (!model->connected && (is_known ? !d->reachable : state == OCT_SIGNAL_STALLED))
         return OCT_SHOW_GONE;
+    if (state == OCT_SIGNAL_STALLED && oct_view_scan_changes(model))
+        return OCT_SHOW_CHANGING;
     return of[state];
 }
 
@@ -279,6 +282,14 @@ void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_p
         oct_view_phrase_set(phrase, OCT_TONE_DIM, "SNR ---  sharpness ---");
 }
 
+void oct_view_calm_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    if (!model->playback.active && oct_view_scan_changes(model))
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "another scan begins: pictures follow");
+    else
+        oct_view_quality_text(model, phrase);
+}
+
 /* Whether B-scans come and for a while no en face picture did. */
 bool oct_view_enface_is_late(const struct oct_view_model *model, uint64_t since_ns)
 {
@@ -306,6 +317,10 @@ void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_ph
                             d->reachable && d->record.active ? ", waits for the recording" : "");
     else if (p->active)
         oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "en face, mean");
+    else if (model->scan.draws)
+        oct_view_phrase_set(phrase, OCT_TONE_GOOD, "draw the line here: press, drag, release");
+    else if (came_ns > 0 && oct_view_above_is_kept(model))
+        oct_view_phrase_set(phrase, OCT_TONE_PLAIN, "%s, before this scan", name);
     else if (came_ns == 0 && model->has_picture &&
              ((d->reachable && !d->has_enface) ||
               oct_view_enface_is_late(model, model->first_picture_ns)))
@@ -615,7 +630,7 @@ static void judge_stream(struct alarms *list)
                          "by itself",
                          "start it again; this window connects by itself"),
                  "OCTD IS GONE: no pictures, no recording");
-    else if (oct_view_model_state(model) == OCT_SIGNAL_STALLED)
+    else if (oct_view_model_state(model) == OCT_SIGNAL_STALLED && !oct_view_scan_changes(model))
         judge_silence(list);
     else if (is_deaf)
         complain(list, OCT_TONE_BAD,

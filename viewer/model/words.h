@@ -46,6 +46,10 @@ unsigned oct_view_wrap(const char *text, unsigned n_letters, char (*lines)[OCT_V
 /* The quality in numbers: "SNR 31.2 dB  sharpness 5.1  blinks 1  motions 3". */
 void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
+/* What stands in the strip of alarms where there is none: that another scan begins, else the
+ * quality. */
+void oct_view_calm_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
+
 /* The title of the en face picture ("en face, slab", and since when none came), or the words that
  * stand in its place; and whether none came since then though one should have. */
 bool oct_view_enface_is_late(const struct oct_view_model *model, uint64_t since_ns);
@@ -59,6 +63,7 @@ enum oct_view_show {
     OCT_SHOW_LIVE,      /* each B-scan, as it comes */
     OCT_SHOW_AVERAGED,  /* octd's average of the last ones, as it comes */
     OCT_SHOW_FROZEN,    /* held by the user, whatever became of the stream meanwhile */
+    OCT_SHOW_CHANGING,  /* the last one: octd is about to scan something else */
     OCT_SHOW_NO_SIGNAL, /* the last one: none comes any more */
     OCT_SHOW_GONE,      /* the last one: octd is not there any more */
     OCT_SHOW_PLAYBACK,  /* of a recording, whatever octd does */

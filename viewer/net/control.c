@@ -65,6 +65,9 @@ static char *request_of(enum oct_view_wish wish, const char *text)
                                                            : "yes");
     } else if (row->action) {
         cJSON_AddStringToObject(o, "action", row->action);
+    } else if (row->with) {
+        cJSON_AddItemToObject(o, row->with,
+                              wish == OCT_WISH_SCAN ? cJSON_CreateString(text) : cJSON_Parse(text));
     }
     char *json = cJSON_PrintUnformatted(o);
     cJSON_Delete(o);
@@ -95,6 +98,7 @@ static void follow_wish(struct oct_view_control *c, struct oct_view_answer *answ
 {
     const uint64_t until_ns = oct_clock_ns() + DONE_NS;
     const struct oct_view_daemon *d = &c->daemon;
+    const bool is_of_scan = answer->wish == OCT_WISH_SCAN || answer->wish == OCT_WISH_SCAN_KEYS;
     bool wait = true;
     while (wait) {
         nanosleep(&(struct timespec){.tv_nsec = ASK_PENDING_MS * 1000000L}, NULL);
@@ -106,7 +110,9 @@ static void follow_wish(struct oct_view_control *c, struct oct_view_answer *answ
             why = "no answer from octd";
         else if (!d->pending && answer->wish == OCT_WISH_RECORD && !d->record.active)
             why = d->last_error[0] ? d->last_error : "it did not begin";
-        else if (!d->pending && answer->wish == OCT_WISH_START && strcmp(d->state, "error") == 0)
+        else if (!d->pending && is_of_scan && d->scans.refused[0])
+            why = d->scans.refused;
+        else if (!d->pending && answer->wish != OCT_WISH_STOP && strcmp(d->state, "error") == 0)
             why = d->last_error[0] ? d->last_error : "it did not start";
         if (why) {
             answer->ok = false;
@@ -130,7 +136,8 @@ static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const
         snprintf(answer.text, sizeof(answer.text), "no answer from octd");
     cJSON_free(request);
     free(reply);
-    if (pending && (wish == OCT_WISH_RECORD || wish == OCT_WISH_STOP || wish == OCT_WISH_START))
+    if (pending && (wish == OCT_WISH_RECORD || wish == OCT_WISH_STOP || wish == OCT_WISH_START ||
+                    wish == OCT_WISH_SCAN || wish == OCT_WISH_SCAN_KEYS))
         follow_wish(c, &answer);
     pthread_mutex_lock(&c->mutex);
     c->wish = OCT_WISH_NONE;

@@ -103,9 +103,17 @@ static void set(struct oct_view_model *model, unsigned n)
 
 void oct_view_average_toggle(struct oct_view_model *model)
 {
+    if (oct_view_scan_is_busy(model)) {
+        oct_view_model_say(model, "octd is at work on another scan: in a moment again");
+        return;
+    }
     bool on = model->settings.average = !model->settings.average;
     model->average_came_ns = 0;
-    oct_view_model_say(model, "%s", on ? "octd's average of B-scans" : "each B-scan");
+    const bool moves = oct_view_scan_average(model, on);
+    oct_view_model_say(model, "%s",
+                       !on     ? "each B-scan"
+                       : moves ? "octd's average of B-scans at this place"
+                               : "octd's average of B-scans");
     if (on && model->has_control && is_off(model) && may_set(model))
         set(model, oct_view_average_wished(model));
 }

@@ -20,7 +20,8 @@ static void follow_layers(struct oct_view_model *model, bool follows)
 
 static void take_enface(struct oct_view_model *model, struct oct_view_image *image)
 {
-    if (model->enface_follows_layers && slab_comes(model))
+    if ((model->enface_follows_layers && slab_comes(model)) ||
+        !oct_view_above_take(model, &image->header))
         return;
     follow_layers(model, false);
     model->enface.keeps_pixels = oct_view_model_enface_is_gridded(model);
@@ -30,7 +31,7 @@ static void take_enface(struct oct_view_model *model, struct oct_view_image *ima
 static void take_slab(struct oct_view_model *model, struct oct_view_image *image)
 {
     model->slab_came_ns = image->arrival_ns;
-    if (!model->enface_follows_layers)
+    if (!model->enface_follows_layers || !oct_view_above_take(model, &image->header))
         return;
     model->enface.keeps_pixels = oct_view_model_enface_is_gridded(model);
     oct_view_enface_set(&model->enface, image);
