@@ -432,7 +432,7 @@ TEST(the_picture_from_above_of_a_star_is_gridded)
         n_known += isnan(got) ? 0 : 1;
     }
     assert_true(n_known > height * width / 2);
-    assert_int_equal(oct_view_model_scan(&s->model)->pattern, OCT_SCAN_RADIAL);
+    assert_int_equal(oct_view_above_scan(&s->model)->pattern, OCT_SCAN_RADIAL);
     oct_grid_destroy(grid);
     scene_close(s);
     unlink("star.h5");
