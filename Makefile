@@ -371,7 +371,7 @@ fuzz: ## libFuzzer on everything that reads outside bytes, FUZZ_S=300 seconds ea
 check-live: all ## 60 s at 70,000 lines/s with everything recorded
 	$(Q)BUILD=$(BUILD) test/live --seconds 60 --rate 70000
 
-soak: all ## octd for SOAK=0.5 hours at 70,000 lines/s, a table of loss, growth and latency
+soak: all ## octd for SOAK=0.5 hours at 70,000 lines/s beside viewers and a browser, a table of loss and growth
 	$(Q)BUILD=$(BUILD) scripts/soak --hours $(or $(SOAK),0.5)
 
 bench: all $(OCTBENCH) ## measure this machine; the table goes to docs/performance.md (BENCH=--size-gb=20)
