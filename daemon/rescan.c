@@ -14,12 +14,32 @@
 #define ENDS_NS UINT64_C(400000000)
 #define EPOCH_TAGS (1u << (32 - EPOCH_BITS))
 
+/* Of the list's scans the one that is as configured: it runs when no other was chosen. */
+static void name_configured(struct oct_daemon *d)
+{
+    struct oct_rescan *r = &d->rescan;
+    char name[OCT_SCAN_CHOICE_BYTES];
+    r->configured_choice[0] = '\0';
+    for (unsigned i = 0; oct_scan_choice_name(&d->config, i, name); i++) {
+        struct oct_config chosen = d->config;
+        chosen.scan = r->configured;
+        if (oct_scan_choose(&chosen, name, NULL) == OCT_OK &&
+            memcmp(&chosen.scan, &r->configured, sizeof(chosen.scan)) == 0) {
+            memcpy(r->configured_choice, name, sizeof(name));
+            return;
+        }
+    }
+}
+
 enum oct_err oct_rescan_init(struct oct_daemon *d, struct oct_error *err)
 {
     const uint64_t now_s = (uint64_t)time(NULL);
     d->rescan = (struct oct_rescan){.salt = (uint32_t)(now_s ^ oct_clock_ns() / 1000),
                                     .configured = d->config.scan};
-    return oct_scan_choices_check(&d->config, err);
+    const enum oct_err e = oct_scan_choices_check(&d->config, err);
+    if (!e)
+        name_configured(d);
+    return e;
 }
 
 /* ends: another scan follows. False: it could not be. */
@@ -132,6 +152,7 @@ void oct_rescan_note_set(struct oct_daemon *d, const char *key, const char *valu
     config.scan = d->rescan.configured;
     if (oct_config_set(&config, key, value, "control", NULL) == OCT_OK)
         d->rescan.configured = config.scan;
+    name_configured(d);
 }
 
 /* ---- the steps ---- */
@@ -299,7 +320,7 @@ void oct_rescan_describe_choices(const struct oct_daemon *d, cJSON *scan)
     if (r->is_by_keys)
         cJSON_AddNullToObject(scan, "choice");
     else
-        cJSON_AddStringToObject(scan, "choice", r->choice);
+        cJSON_AddStringToObject(scan, "choice", r->choice[0] ? r->choice : r->configured_choice);
     cJSON_AddStringToObject(scan, "refused", r->refusal.code ? r->refusal.text : "");
     cJSON *choices = cJSON_AddArrayToObject(scan, "choices");
     for (unsigned i = 0; oct_scan_choice_name(&d->config, i, name); i++)

@@ -38,14 +38,15 @@ enum oct_rescan_step {
 
 struct oct_rescan {
     enum oct_rescan_step step;
-    uint32_t number;                   /* of the scan: another for each session */
-    uint32_t salt;                     /* of this run: its epochs are not those of the run before */
-    uint32_t announced;                /* the number that was; 0: none */
-    uint64_t ends_by_ns;               /* ENDS: the deadline */
-    bool only_followers;               /* of the session that is built next */
-    uint32_t n_volumes;                /* oct_scan_wish */
-    struct oct_config_scan configured; /* what "" returns to */
-    struct oct_config_scan before;     /* to return to when the new one is refused */
+    uint32_t number;     /* of the scan: another for each session */
+    uint32_t salt;       /* of this run: its epochs are not those of the run before */
+    uint32_t announced;  /* the number that was; 0: none */
+    uint64_t ends_by_ns; /* ENDS: the deadline */
+    bool only_followers; /* of the session that is built next */
+    uint32_t n_volumes;  /* oct_scan_wish */
+    char configured_choice[OCT_SCAN_CHOICE_BYTES]; /* that is the same scan; "": none */
+    struct oct_config_scan configured;             /* what "" returns to */
+    struct oct_config_scan before;                 /* to return to when the new one is refused */
     char choice[OCT_SCAN_CHOICE_BYTES], choice_before[OCT_SCAN_CHOICE_BYTES]; /* "": configured */
     bool is_by_keys, was_by_keys;                                             /* no choice */
     bool must_record;         /* a recording was under way */

@@ -91,7 +91,7 @@ def recording_goes_on():
 
     with octd(record=dict(bscans="no")) as daemon, Follower(daemon) as camera:
         first = daemon.wait(lambda s: s["bscans_done"] > 0)
-        assert first["scan"]["choices"] == list(PATTERN) and first["scan"]["choice"] == ""
+        assert first["scan"]["choices"] == list(PATTERN) and first["scan"]["choice"] == "Volume"
         assert daemon.ask("record", action="start")["ok"]
         numbers = [first["scan"]["number"]]
         for name in "Star", "Disc", "Spot", "Volume":
@@ -176,7 +176,7 @@ def refusals():
                            *daemon.common)
         assert code == 1 and "/nowhere/p.txt" in err and err.count("\n") == 1, (code, err)
         status = daemon.wait(lambda s: s["phase"] == "recording" and s["volumes_written"] > 0)
-        assert status["scan"]["pattern"] == "raster" and status["scan"]["choice"] == "", status
+        assert status["scan"]["pattern"] == "raster" and status["scan"]["choice"] == "Volume", status
         assert status["scan"]["number"] > before["scan"]["number"]
         check_sums(status)
 

@@ -126,7 +126,7 @@ def average_holds_a_place():
         desk.until(lambda: desk.ask("status")["average"]["averaged"] > 4, "B-scans in it")
         desk.save("scan-average")
         desk.keys("b")
-        desk.scans("what ran before", choice="", pattern="raster")
+        desk.scans("what ran before", choice="Volume", pattern="raster")
         assert not desk.state_is("LIVE, AVERAGED")
         desk.keys("F5")
         desk.until(desk.says("line here", (0.05, 0.8)), "the tool by its key")
