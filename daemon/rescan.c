@@ -14,17 +14,26 @@
 #define ENDS_NS UINT64_C(400000000)
 #define EPOCH_TAGS (1u << (32 - EPOCH_BITS))
 
+static bool is_same_scan(const struct oct_config *a, const struct oct_config *b)
+{
+    char *text_a = oct_config_text(a), *text_b = oct_config_text(b);
+    const bool is_same = text_a && text_b && strcmp(text_a, text_b) == 0;
+    free(text_a);
+    free(text_b);
+    return is_same;
+}
+
 /* Of the list's scans the one that is as configured: it runs when no other was chosen. */
 static void name_configured(struct oct_daemon *d)
 {
     struct oct_rescan *r = &d->rescan;
+    struct oct_config configured = d->config;
     char name[OCT_SCAN_CHOICE_BYTES];
+    configured.scan = r->configured;
     r->configured_choice[0] = '\0';
-    for (unsigned i = 0; oct_scan_choice_name(&d->config, i, name); i++) {
-        struct oct_config chosen = d->config;
-        chosen.scan = r->configured;
-        if (oct_scan_choose(&chosen, name, NULL) == OCT_OK &&
-            memcmp(&chosen.scan, &r->configured, sizeof(chosen.scan)) == 0) {
+    for (unsigned i = 0; oct_scan_choice_name(&configured, i, name); i++) {
+        struct oct_config chosen = configured;
+        if (oct_scan_choose(&chosen, name, NULL) == OCT_OK && is_same_scan(&chosen, &configured)) {
             memcpy(r->configured_choice, name, sizeof(name));
             return;
         }

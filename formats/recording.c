@@ -454,7 +454,8 @@ static enum oct_err read_input(struct oct_recording *r, uint64_t i, struct oct_r
     return oct_input_array_read(r->input.array, i, frame->spectra, err);
 }
 
-/* Of a row, counted from the first one: a file of the last seconds may lack B-scans between rows. */
+/* Of a row, counted from the first one: a file of the last seconds may lack B-scans between
+ * rows. */
 static uint64_t number_of(const struct oct_recording *r, uint64_t i)
 {
     const struct oct_volume_row row = r->volume ? oct_volume_row(r->volume, (uint32_t)i)

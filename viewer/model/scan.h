@@ -98,7 +98,8 @@ void oct_view_scan_hear(struct oct_view_model *model);
  * acquisition wait for a status newer than they are, which says of which scan they are. */
 bool oct_view_above_take(struct oct_view_model *model, const struct oct_image_header *header);
 
-/* The scan that the shown one is of (of a recording its own); and whether another runs, which has none of its own. */
+/* The scan that the shown one is of (of a recording its own); and whether another runs, which has
+ * none of its own. */
 const struct oct_scan *oct_view_above_scan(const struct oct_view_model *model);
 bool oct_view_above_is_kept(const struct oct_view_model *model);
 
