@@ -74,10 +74,18 @@ def way_of_mirrors(control, scan):
     while len(way) < scan["sent_lines"]:
         control.send_json({"cmd": "scan", "first": len(way)})
         page = control.recv_json()
-        if not page["ok"] or page["number"] != scan["number"]:
+        if page.get("busy"):  # a recording begins, say, or the scan changes
+            time.sleep(0.05)
+            continue
+        if not page["ok"] or page["epochs"] != scan["epochs"]:
             return None  # it has changed meanwhile: the next announcement says to what
+        if None in page["x_v"] + page["y_v"]:
+            sys.exit("push_lines: octd knows no volts: set scan.width_um and scan.height_um")
         way = np.vstack([way, np.transpose([page["x_v"], page["y_v"]])])
     return way
+
+
+SAME = "number", "epochs", "ends"  # of an octd that was started anew, numbers come again
 
 
 def follow(news, control):
@@ -86,7 +94,7 @@ def follow(news, control):
     while True:
         while news.poll(0 if way is not None else None):
             now = json.loads(news.recv_multipart()[1])
-            if way is not None and now["number"] == scan["number"] and not now["ends"]:
+            if scan and [now[key] for key in SAME] == [scan[key] for key in SAME]:
                 continue  # told again, to somebody who came later
             if way is not None:
                 send([], number, line, ENDS | FOLLOWS, epoch)
