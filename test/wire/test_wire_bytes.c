@@ -76,7 +76,7 @@ TEST(every_fault_of_a_header_has_its_reason)
     assert_int_equal(decode_with(7, 1), OCT_BAD_HEADER_SIZE);
     for (unsigned i = 52; i < 64; i++)
         assert_int_equal(decode_with(i, 1), OCT_BAD_RESERVED);
-    assert_int_equal(decode_with(42, 4), OCT_BAD_RESERVED);
+    assert_int_equal(decode_with(42, 8), OCT_BAD_RESERVED);
     assert_int_equal(decode_with(43, 0x80), OCT_BAD_RESERVED);
     assert_int_equal(decode_with(40, 0), OCT_BAD_FORMAT);
     assert_int_equal(decode_with(40, 4), OCT_BAD_FORMAT);
