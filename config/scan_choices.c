@@ -1,6 +1,7 @@
 #include "config/scan_choices.h"
 
 #include "config/apply.h"
+#include "config/keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,20 @@ enum oct_err oct_scan_choose(struct oct_config *config, const char *name, struct
     }
     return oct_fail(err, OCT_E_ARG, "'%.40s' is no scan of scan.choices (%.200s)", name,
                     config->scan.choices);
+}
+
+void oct_scan_copy(struct oct_config *to, const struct oct_config *from)
+{
+    struct oct_key key;
+    size_t row = 0;
+    to->scan = from->scan;
+    while (oct_key_next(&row, &key)) {
+        if (strcmp(key.section, "scan") != 0)
+            continue;
+        to->origins[key.index] = (struct oct_config_origin){.order = 0};
+        if (oct_key_is_marked(from, &key))
+            oct_key_copy_origin(to, from, &key);
+    }
 }
 
 enum oct_err oct_scan_config_check(const struct oct_config *config, struct oct_error *err)

@@ -24,6 +24,10 @@ enum oct_err oct_scan_choose(struct oct_config *config, const char *name, struct
 enum oct_err oct_scan_set_key(struct oct_config *config, const char *key, const char *value,
                               struct oct_error *err);
 
+/* Takes section [scan] from another configuration, with where its keys came from: whether one was
+ * given at all is part of what it says (oct_config_is_set). */
+void oct_scan_copy(struct oct_config *to, const struct oct_config *from);
+
 /* Whether the configuration as it stands describes a scan: its keys fit together. */
 enum oct_err oct_scan_config_check(const struct oct_config *config, struct oct_error *err);
 

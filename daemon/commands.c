@@ -426,7 +426,8 @@ static cJSON *change_scan(struct oct_daemon *daemon, const cJSON *request, struc
 static cJSON *reply_to_scan(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     double first;
-    if (cJSON_HasObjectItem(request, "to") || cJSON_HasObjectItem(request, "set"))
+    if (cJSON_GetObjectItemCaseSensitive(request, "to") ||
+        cJSON_GetObjectItemCaseSensitive(request, "set"))
         return change_scan(daemon, request, err);
     if (!daemon->session || !oct_daemon_is_settled(daemon)) {
         oct_fail(err, daemon->session ? OCT_E_AGAIN : OCT_E_STATE,

@@ -171,6 +171,8 @@ enum oct_err oct_daemon_stop(struct oct_daemon *d, struct oct_error *err)
 enum oct_err oct_daemon_record(struct oct_daemon *d, bool start, const uint32_t *volumes,
                                struct oct_error *err)
 {
+    if (start && !d->want_shutdown && oct_rescan_is_under_way(d))
+        return oct_fail(err, OCT_E_AGAIN, "the scan is being changed: ask again in a moment");
     enum oct_err e = apply_command(d, start ? OCT_EVENT_RECORD_START : OCT_EVENT_RECORD_STOP, err);
     if (e)
         return e;
@@ -191,7 +193,8 @@ enum oct_err oct_daemon_record_last(struct oct_daemon *d, const char *name, stru
         return oct_fail(err, OCT_E_STATE,
                         "the daemon is in error: see last_error, then send start");
     struct oct_config config = d->config;
-    config.scan.line_rate_hz = oct_line_rate_hz(&d->line_rate, &d->config);
+    config.scan = d->session->scan; /* another may be configured already */
+    config.scan.line_rate_hz = oct_line_rate_hz(&d->line_rate, &config);
     return oct_session_record(d->session, &config, true, name, err);
 }
 
@@ -199,9 +202,9 @@ static enum oct_err may_take(const struct oct_daemon *d, const char *name, struc
 {
     if (d->want_shutdown)
         return oct_fail(err, OCT_E_STATE, "the daemon is ending");
-    if (oct_state_is_passing(d->state))
+    if (oct_state_is_passing(d->state) || oct_rescan_is_under_way(d))
         return oct_fail(err, OCT_E_AGAIN,
-                        "the daemon is starting or stopping: ask again in a "
+                        "the daemon is starting, stopping or changing its scan: ask again in a "
                         "moment");
     if (d->state == OCT_STATE_ERROR || !d->session)
         return oct_fail(err, OCT_E_STATE,

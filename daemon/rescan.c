@@ -5,13 +5,14 @@
 #include "pipeline/base/log.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define EPOCH_BITS 20u /* of an epoch, which a driver chooses itself; those above are the scan's */
-#define ENDS_NS UINT64_C(400000000)
+#define LEAST_END_S 0.4
 #define EPOCH_TAGS (1u << (32 - EPOCH_BITS))
 
 static bool is_same_scan(const struct oct_config *a, const struct oct_config *b)
@@ -27,13 +28,12 @@ static bool is_same_scan(const struct oct_config *a, const struct oct_config *b)
 static void name_configured(struct oct_daemon *d)
 {
     struct oct_rescan *r = &d->rescan;
-    struct oct_config configured = d->config;
     char name[OCT_SCAN_CHOICE_BYTES];
-    configured.scan = r->configured;
     r->configured_choice[0] = '\0';
-    for (unsigned i = 0; oct_scan_choice_name(&configured, i, name); i++) {
-        struct oct_config chosen = configured;
-        if (oct_scan_choose(&chosen, name, NULL) == OCT_OK && is_same_scan(&chosen, &configured)) {
+    for (unsigned i = 0; oct_scan_choice_name(&r->configured, i, name); i++) {
+        struct oct_config chosen = r->configured;
+        if (oct_scan_choose(&chosen, name, NULL) == OCT_OK &&
+            is_same_scan(&chosen, &r->configured)) {
             memcpy(r->configured_choice, name, sizeof(name));
             return;
         }
@@ -44,7 +44,7 @@ enum oct_err oct_rescan_init(struct oct_daemon *d, struct oct_error *err)
 {
     const uint64_t now_s = (uint64_t)time(NULL);
     d->rescan = (struct oct_rescan){.salt = (uint32_t)(now_s ^ oct_clock_ns() / 1000),
-                                    .configured = d->config.scan};
+                                    .configured = d->config};
     const enum oct_err e = oct_scan_choices_check(&d->config, err);
     if (!e)
         name_configured(d);
@@ -100,7 +100,7 @@ static enum oct_err apply_wish(const struct oct_daemon *d, const struct oct_scan
 {
     enum oct_err e = OCT_OK;
     if (wish->to) {
-        changed->scan = d->rescan.configured;
+        oct_scan_copy(changed, &d->rescan.configured);
         if (wish->to[0])
             e = oct_scan_choose(changed, wish->to, err);
     }
@@ -112,19 +112,28 @@ static void note_choice(struct oct_rescan *r, const struct oct_scan_wish *wish)
 {
     memcpy(r->choice_before, r->choice, sizeof(r->choice));
     r->was_by_keys = r->is_by_keys;
+    r->n_volumes_before = r->n_volumes;
     r->is_by_keys = wish->keys != NULL || (!wish->to && r->is_by_keys);
     if (wish->to)
         snprintf(r->choice, sizeof(r->choice), "%s", wish->to);
     r->n_volumes = wish->n_volumes;
 }
 
+/* Of the scan that runs, for its driver. */
+static uint64_t patience_ns(const struct oct_daemon *d)
+{
+    const uint32_t n_lines = oct_scan_sent_lines(&oct_pipeline_plan(d->session->pipeline)->scan);
+    const double two_s = 2.0 * n_lines / oct_line_rate_hz(&d->line_rate, &d->rescan.before);
+    return (uint64_t)(1e9 * fmax(LEAST_END_S, fmin(two_s, d->config.daemon.drain_s)));
+}
+
 static void begin_change(struct oct_daemon *d)
 {
     struct oct_rescan *r = &d->rescan;
     r->must_record = oct_daemon_is_recording(d) && !d->recorder.stopping;
-    r->record_volumes = d->record_volumes;
+    r->failure = (struct oct_error){.code = OCT_OK};
     r->step = OCT_RESCAN_ENDS;
-    r->ends_by_ns = oct_clock_ns() + ENDS_NS;
+    r->ends_by_ns = oct_clock_ns() + patience_ns(d);
     announce_scan(d, true);
 }
 
@@ -142,7 +151,7 @@ enum oct_err oct_daemon_rescan(struct oct_daemon *d, const struct oct_scan_wish 
     const enum oct_err e = apply_wish(d, wish, &changed, err);
     if (e)
         return e;
-    r->before = d->config.scan;
+    r->before = d->config;
     r->refusal = (struct oct_error){.code = OCT_OK};
     note_choice(r, wish);
     oct_log(OCT_LOG_INFO, "scan: %s -> %s%s%s", oct_scan_pattern_names[d->config.scan.pattern],
@@ -157,10 +166,9 @@ enum oct_err oct_daemon_rescan(struct oct_daemon *d, const struct oct_scan_wish 
 
 void oct_rescan_note_set(struct oct_daemon *d, const char *key, const char *value)
 {
-    struct oct_config config = d->config;
-    config.scan = d->rescan.configured;
+    struct oct_config config = d->rescan.configured;
     if (oct_config_set(&config, key, value, "control", NULL) == OCT_OK)
-        d->rescan.configured = config.scan;
+        d->rescan.configured = config;
     name_configured(d);
 }
 
@@ -171,6 +179,11 @@ void oct_rescan_give_up(struct oct_daemon *d)
     d->rescan.step = OCT_RESCAN_NONE;
     d->stale |= d->rescan.only_followers;
     d->rescan.only_followers = false;
+}
+
+bool oct_rescan_is_under_way(const struct oct_daemon *d)
+{
+    return d->rescan.step != OCT_RESCAN_NONE && d->rescan.step != OCT_RESCAN_RECORDS;
 }
 
 static void build(struct oct_daemon *d, enum oct_rescan_step step)
@@ -191,30 +204,38 @@ static void build_before(struct oct_daemon *d)
 {
     struct oct_rescan *r = &d->rescan;
     r->refusal = d->outcome;
-    d->config.scan = r->before;
+    oct_scan_copy(&d->config, &r->before);
     memcpy(r->choice, r->choice_before, sizeof(r->choice));
     r->is_by_keys = r->was_by_keys;
+    r->n_volumes = r->n_volumes_before;
     d->stale = true;
     build(d, OCT_RESCAN_BUILDS_BEFORE);
 }
 
-/* Volumes that the recording had still to hold; it ended behind `files`. */
-static uint32_t volumes_left(const struct oct_daemon *d)
+/* The recording has ended behind `files`. It goes on unless it failed, or what came until the gate
+ * closed made it complete: then no volume is left, which as a number would mean no end. */
+static void note_recorded(struct oct_daemon *d)
 {
+    struct oct_rescan *r = &d->rescan;
     const uint64_t n_whole = d->recorder.files - d->recorder.files_incomplete;
-    const uint32_t n = d->rescan.record_volumes;
-    return n > n_whole ? n - (uint32_t)n_whole : 0;
+    const uint32_t n = d->record_volumes;
+    if (r->must_record)
+        r->failure = d->recorder.failure;
+    r->must_record &= !r->failure.code && (n == 0 || n > n_whole);
+    r->record_volumes = n > n_whole ? n - (uint32_t)n_whole : 0;
 }
 
 static void record_again(struct oct_daemon *d)
 {
     struct oct_rescan *r = &d->rescan;
-    struct oct_error err;
     r->step = OCT_RESCAN_RECORDS;
-    if (!r->must_record || oct_daemon_record(d, true, &r->record_volumes, &err) == OCT_OK)
+    if (r->must_record)
+        oct_daemon_record(d, true, &r->record_volumes, &r->failure);
+    if (!r->failure.code)
         return;
-    oct_daemon_keep_error(d, &err);
-    oct_log(OCT_LOG_ERROR, "recording not gone on with: %s", err.text);
+    d->outcome = r->failure;
+    oct_daemon_keep_error(d, &r->failure);
+    oct_log(OCT_LOG_ERROR, "recording not gone on with: %s", r->failure.text);
 }
 
 /* Whether nothing is under way but the change itself. */
@@ -252,12 +273,11 @@ static void take_step(struct oct_daemon *d)
     if (r->step == OCT_RESCAN_ENDS) {
         await_end(d);
     } else if (r->step == OCT_RESCAN_DRAINS && d->state == OCT_STATE_IDLE) {
-        r->record_volumes = volumes_left(d);
-        r->must_record &= !d->recorder.failure.code;
+        note_recorded(d);
         build(d, OCT_RESCAN_BUILDS);
     } else if (r->step == OCT_RESCAN_BUILDS && !runs) {
         build_before(d);
-    } else if (r->step == OCT_RESCAN_BUILDS || r->step == OCT_RESCAN_BUILDS_BEFORE) {
+    } else if (r->step == OCT_RESCAN_BUILDS || (r->step == OCT_RESCAN_BUILDS_BEFORE && runs)) {
         record_again(d);
     } else {
         if (r->refusal.code)

@@ -8,7 +8,8 @@
  *               +--------+---------+--> given up: stop, shutdown, a failure
  *
  * First the scan that runs is announced to end: a driver that follows ends its acquisition, so that
- * no line of it is on its way when the gate closes. One that does not is waited for a moment.
+ * no line of it is on its way when the gate closes. One that does not is waited for a moment: two
+ * B-scans, as a driver looks between its messages, but no longer than for a drain.
  *
  * Main thread only. */
 #ifndef OCT_DAEMON_RESCAN_H
@@ -38,19 +39,21 @@ enum oct_rescan_step {
 
 struct oct_rescan {
     enum oct_rescan_step step;
-    uint32_t number;     /* of the scan: another for each session */
-    uint32_t salt;       /* of this run: its epochs are not those of the run before */
-    uint32_t announced;  /* the number that was; 0: none */
-    uint64_t ends_by_ns; /* ENDS: the deadline */
-    bool only_followers; /* of the session that is built next */
-    uint32_t n_volumes;  /* oct_scan_wish */
+    uint32_t number;           /* of the scan: another for each session */
+    uint32_t salt;             /* of this run: its epochs are not those of the run before */
+    uint32_t announced;        /* the number that was; 0: none */
+    uint64_t ends_by_ns;       /* ENDS: the deadline */
+    bool only_followers;       /* of the session that is built next */
+    uint32_t n_volumes;        /* oct_scan_wish */
+    uint32_t n_volumes_before; /* to return to when the new one is refused */
     char configured_choice[OCT_SCAN_CHOICE_BYTES]; /* that is the same scan; "": none */
-    struct oct_config_scan configured;             /* what "" returns to */
-    struct oct_config_scan before;                 /* to return to when the new one is refused */
+    struct oct_config configured;                  /* its [scan] is what "" returns to */
+    struct oct_config before;                      /* likewise */
     char choice[OCT_SCAN_CHOICE_BYTES], choice_before[OCT_SCAN_CHOICE_BYTES]; /* "": configured */
     bool is_by_keys, was_by_keys;                                             /* no choice */
     bool must_record;         /* a recording was under way */
-    uint32_t record_volumes;  /* what it was to hold; 0: no end */
+    uint32_t record_volumes;  /* what it has still to hold; 0: no end */
+    struct oct_error failure; /* of the recording under way, while it ended */
     struct oct_error refusal; /* of the new scan, once the one before runs again */
 };
 
@@ -61,6 +64,9 @@ enum oct_err oct_rescan_init(struct oct_daemon *daemon, struct oct_error *err);
  * other commands are, and for a scan that cannot be. */
 enum oct_err oct_daemon_rescan(struct oct_daemon *daemon, const struct oct_scan_wish *wish,
                                struct oct_error *err);
+
+/* Whether the scan that was asked for does not run yet. */
+bool oct_rescan_is_under_way(const struct oct_daemon *daemon);
 
 /* Before the next job is begun: goes on to the next step, or announces what runs. */
 void oct_rescan_tick(struct oct_daemon *daemon);

@@ -245,6 +245,7 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
     if (!s)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a session");
     enum oct_err e = OCT_OK;
+    s->scan = config->scan;
     s->zmq_context = zmq_ctx_new();
     if (!s->zmq_context)
         e = oct_fail(err, OCT_E_NO_MEMORY, "no ZeroMQ context: %s", zmq_strerror(zmq_errno()));

@@ -22,6 +22,7 @@ struct oct_session {
                                     are free again */
     struct oct_door *door;       /* NULL: no keys are configured */
     struct oct_plan *plan;
+    struct oct_config_scan scan;  /* what the plan was made from */
     struct oct_workers *workers;  /* of engines */
     struct oct_workers *analysts; /* of analyses; they yield to all others */
     struct oct_pipeline *pipeline;

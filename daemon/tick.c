@@ -28,7 +28,8 @@ static void after_build(struct oct_daemon *d, struct oct_daemon_job *job)
         oct_daemon_happens(d, job->refused ? OCT_EVENT_BUILD_REFUSED : OCT_EVENT_BUILD_FAILED);
         return;
     }
-    d->stale = false;
+    /* stop may have come meanwhile, after which any driver is heard (oct_rescan_give_up) */
+    d->stale = job->epochs.only_followers && !d->rescan.only_followers;
     d->was_ready = true;
     /* Live keys may have changed meanwhile; on_job_done makes the forecast anew. */
     oct_daemon_apply(d, OCT_APPLIES_DISPLAY | OCT_APPLIES_ANALYSIS);

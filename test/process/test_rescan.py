@@ -52,6 +52,39 @@ class Follower:
         self.process.wait()
 
 
+class ByHand:
+    """A driver that follows when the test wants it: what it hears and sends is one step each."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.news = daemon.context.socket(zmq.SUB)
+        self.lines = daemon.context.socket(zmq.PUSH)
+        self.lines.linger = 0
+        self.news.connect(daemon.publish)
+        self.lines.connect(daemon.ingest)
+        self.news.subscribe(b"scan")
+
+    def hear(self, **wanted):
+        """The next announcement that says so."""
+        while self.news.poll(1000 * PATIENCE_S):
+            said = json.loads(self.news.recv_multipart()[1])
+            if wanted.items() <= said.items():
+                return said
+        raise AssertionError(f"not announced: {wanted}")
+
+    def begin(self, scan):
+        self.epoch, self.n_sent, self.n = scan["epochs"][0] + random.randrange(1000), 0, scan["lines"]
+
+    def send(self, n_bscans, flags=4):
+        samples = np.random.default_rng(0).integers(0, 4000, (self.n, N), "<u2").tobytes()
+        for _ in range(n_bscans):
+            header = struct.pack("<4sHHQQQIIHHII12x", b"OCTL", 1, 64, self.n_sent, time.monotonic_ns(),
+                                 self.n_sent * self.n, self.n, N, 2, flags | (self.n_sent == 0),
+                                 self.epoch, 0)
+            self.lines.send_multipart([header, samples])
+            self.n_sent += 1
+
+
 def nearest(share, n):
     """The parts in which shares of a field lie; on a border either of two."""
     return [np.clip(np.floor(share * n + e), 0, n - 1).astype(int) for e in (-1e-6, 1e-6)]
@@ -237,6 +270,131 @@ def no_acquisition_is_taken_for_another():
         assert daemon.ask("stop")["ok"] and daemon.ask("start")["ok"]
         seen.append(another(seen))
         pictures.close()
+
+
+@case
+def complete_while_it_ends():
+    """a recording whose last volume becomes whole while the scan ends is over, and none begins"""
+    with octd() as daemon:
+        driver = ByHand(daemon)
+        driver.begin(driver.hear())
+        assert daemon.ask("record", action="start", volumes=1)["ok"]
+        driver.send(V - 1)
+        daemon.wait(lambda s: s["bscans_done"] == V - 1)
+        assert daemon.send("scan", to="Star")["ok"]
+        driver.hear(ends=True)
+        driver.send(1, flags=4 | 2)
+        status = daemon.wait(lambda s: not s["pending"])
+        assert not status["record"]["active"] and status["phase"] == "armed", status["record"]
+        assert len(files_of(daemon)) == 1
+
+
+@case
+def others_meanwhile():
+    """while the scan ends a recording waits for the next one, and the last seconds are of this one"""
+    with octd(record=dict(last_s=1)) as daemon:
+        driver = ByHand(daemon)
+        driver.begin(driver.hear())
+        driver.send(V)
+        daemon.wait(lambda s: s["bscans_done"] == V)
+        assert daemon.send("scan", to="Disc")["ok"]
+        last = daemon.send("record", action="last")
+        for command, fields in ("record", dict(action="start")), ("calibrate", {}):
+            reply = daemon.send(command, **fields)
+            assert reply["busy"] and "scan" in reply["error"], reply
+        driver.hear(ends=True)
+        assert last["ok"] and daemon.ask("record", action="start")["ok"]
+        assert daemon.send("status")["record"]["active"]
+        path, = glob.glob(daemon.records + "/*last.h5")
+        with h5py.File(path) as file:
+            assert np.isclose(file.attrs["axis_spacing_um"][1], UM / M), file.attrs["axis_spacing_um"]
+            assert "pattern = raster" in str(file.attrs["config"])
+
+
+@case
+def stopped_while_it_is_built():
+    """after a stop in the middle of the change, too, any driver is heard"""
+    with octd() as daemon:
+        driver = ByHand(daemon)
+        driver.begin(driver.hear())
+        assert daemon.send("scan", to="Disc")["ok"]
+        until(lambda: daemon.send("status")["phase"] in ("starting", "armed"), "the build")
+        assert daemon.ask("stop")["ok"] and daemon.ask("start")["ok"]
+        driver.send(2, flags=0)
+        status = daemon.wait(lambda s: s["bscans_done"] == 2)
+        assert status["scan"]["pattern"] == "circle", status["scan"]
+
+
+@case
+def back_to_what_was():
+    """what a change said goes with it: volumes of one that was refused, a line rate, a lost recording"""
+    with octd() as daemon:
+        driver = ByHand(daemon)
+        n = driver.hear()["number"]
+        assert daemon.ask("scan", set={"pattern": "file", "positions": "/no/p.txt"}, volumes=3)["ok"]
+        assert driver.hear(ends=False, number=n + 2)["volumes"] == 0
+        for wish, origin in (dict(set={"line_rate_hz": 20000}), "config"), (dict(to=""), "default"):
+            assert daemon.ask("scan", **wish)["ok"]
+            assert daemon.send("status")["scan"]["line_rate_from"] == origin, wish
+        # Keys are named as they are written.
+        assert daemon.ask("scan", TO="Star")["number"] == daemon.send("status")["scan"]["number"]
+        assert daemon.ask("record", action="start")["ok"]
+        os.rename(daemon.records, daemon.records + ".moved")
+        open(daemon.records, "w").close()
+        code, _, err = run("octctl", "rescan", "Star", *daemon.common)
+        status = daemon.send("status")
+        assert code == 1 and daemon.records in err and err.count("\n") == 1, (code, err)
+        assert status["phase"] == "armed" and daemon.records in status["last_error"], status
+
+
+@case
+def neither_possible():
+    """where the scan before is no longer possible either, the status says why"""
+    positions = at("positions.txt")
+    np.savetxt(positions, np.zeros((M * V, 2)))
+    with octd(scan=dict(pattern="file", positions=positions)) as daemon:
+        assert daemon.ask("record", action="start")["ok"]
+        os.remove(positions)
+        assert daemon.send("scan", set={"positions": "/no/p.txt"})["ok"]
+        status = daemon.wait(lambda s: not s["pending"])
+        assert status["phase"] == "idle" and positions in status["last_error"], status["last_error"]
+        assert "/no/p.txt" in status["scan"]["refused"]
+
+
+@case
+def a_slow_camera():
+    """a B-scan that lasts longer than the change is still taken"""
+    with octd() as daemon, Follower(daemon, rate=100):
+        daemon.wait(lambda s: s["scan"]["line_rate_from"] == "camera")
+        assert daemon.ask("scan", to="Disc")["ok"]
+        status = daemon.wait(lambda s: s["bscans_done"] > 1)
+        assert not any(status["messages_bad"].values()), status["messages_bad"]
+
+
+@case
+def in_python():
+    """push_lines.py --follow: another scan, one told again, a busy octd, one that was started anew"""
+    with octd() as daemon:
+        script = subprocess.Popen(
+            [sys.executable, os.path.join(TOP, "scripts", "push_lines.py"), "--samples", str(N),
+             "--follow", daemon.publish, daemon.control, daemon.ingest])
+        try:
+            daemon.wait(lambda s: s["bscans_done"] > 1)
+            assert daemon.ask("scan", to="Spot", volumes=1)["ok"]
+            daemon.wait(lambda s: s["bscans_done"] == 8)
+            ByHand(daemon).hear()
+            assert daemon.ask("scan", to="Star")["ok"]
+            assert daemon.ask("record", action="start")["ok"]
+            daemon.wait(lambda s: s["volumes_written"] > 0)
+            command = open(f"/proc/{daemon.process.pid}/cmdline").read().split("\0")[:-1]
+            daemon.process.kill()
+            daemon.process.wait()
+            daemon.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                              stderr=open(daemon.log_path, "ab"))
+            daemon.wait(lambda s: s["bscans_done"] > 1)
+        finally:
+            script.kill()
+            script.wait()
 
 
 if __name__ == "__main__":

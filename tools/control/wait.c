@@ -158,9 +158,9 @@ static int what_became(const struct oct_control_wait *wait, const cJSON *status)
     bool starts = strcmp(wait->action ? wait->action : wait->command, "start") == 0;
     bool recording = strcmp(wait->command, "record") == 0;
     bool failed = phase && strcmp(phase, "error") == 0;
-    if (strcmp(wait->command, "rescan") == 0 && refused && *refused) {
-        why = refused;
-        failed = true;
+    if (strcmp(wait->command, "rescan") == 0) { /* it has cleared what failed before it */
+        why = refused && *refused ? refused : why;
+        failed |= why && *why;
     }
     bool is_so = recording ? oct_json_is_true(record, "active")
                            : phase && strcmp(phase, "idle") != 0 && !failed;
