@@ -220,8 +220,10 @@ static void make_even(struct oct_even_lines *e, const struct direction *way, boo
 void oct_even_lines_apply(struct oct_even_lines *e, const struct oct_image_frame *frame,
                           const uint8_t *line_valid)
 {
-    /* By its number: rows of a file need not follow one another. */
-    const uint32_t b = (uint32_t)(frame->info.number % e->scan.n_bscans);
+    /* By its number: rows of a file need not follow one another. Where volumes have no size, as in
+     * liboctd, which is given arrays, by the caller's own. */
+    const uint32_t n = e->scan.n_bscans;
+    const uint32_t b = n > 0 ? (uint32_t)(frame->info.number % n) : frame->info.bscan;
     const struct direction *way = &e->way[oct_scan_is_turned(&e->scan, b)];
     const bool is_u8 = frame->form->type == OCT_SAMPLE_U8;
     make_even(e, way, is_u8, e->depth, line_valid, frame->pixels);
