@@ -156,6 +156,10 @@ static enum oct_err check_entry(const struct oct_config *config, const struct en
         return oct_fail(err, OCT_E_CONFIG, "scan.choices: two entries are named '%s'", name);
     enum oct_err e = oct_scan_choose(&changed, name, &why);
     e = e ? e : oct_scan_config_check(&changed, &why);
+    if (!e && changed.scan.positions[0] != '/' &&
+        strcmp(changed.scan.positions, config->scan.positions) != 0)
+        e = oct_fail(&why, OCT_E_CONFIG, "positions=%.200s: write its whole path, from / on",
+                     changed.scan.positions);
     return e ? oct_fail(err, OCT_E_CONFIG, "scan.choices: %s: %s", name, why.text) : OCT_OK;
 }
 

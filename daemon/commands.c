@@ -429,9 +429,12 @@ static cJSON *reply_to_scan(struct oct_daemon *daemon, const cJSON *request, str
     if (cJSON_GetObjectItemCaseSensitive(request, "to") ||
         cJSON_GetObjectItemCaseSensitive(request, "set"))
         return change_scan(daemon, request, err);
-    if (!daemon->session || !oct_daemon_is_settled(daemon)) {
-        oct_fail(err, daemon->session ? OCT_E_AGAIN : OCT_E_STATE,
-                 "no scan runs: it is that of the next start");
+    if (!oct_daemon_is_settled(daemon)) {
+        oct_fail(err, OCT_E_AGAIN, "the scan begins or ends: ask again in a moment");
+        return NULL;
+    }
+    if (!daemon->session || daemon->state == OCT_STATE_IDLE || daemon->state == OCT_STATE_ERROR) {
+        oct_fail(err, OCT_E_STATE, "no scan runs: it is that of the next start");
         return NULL;
     }
     if (!whole_number_of(request, "first", 1e15, 0, &first, err))

@@ -23,17 +23,17 @@ static void add_length(cJSON *object, const char *key, double um)
     cJSON_AddNumberToObject(object, key, isfinite(um) && um > 0 ? um : (double)NAN);
 }
 
-/* The way of the scan, as configured. */
-static void add_pattern(cJSON *scan, const struct oct_config *config)
+/* The way of the scan. */
+static void add_pattern(cJSON *scan, const struct oct_config_scan *its)
 {
-    cJSON_AddStringToObject(scan, "pattern", oct_scan_pattern_names[config->scan.pattern]);
-    cJSON_AddNumberToObject(scan, "width_um", config->scan.width_um);
-    cJSON_AddNumberToObject(scan, "height_um", config->scan.height_um);
-    cJSON_AddNumberToObject(scan, "centre_x_um", config->scan.centre_x_um);
-    cJSON_AddNumberToObject(scan, "centre_y_um", config->scan.centre_y_um);
-    cJSON_AddNumberToObject(scan, "angle_deg", config->scan.angle_deg);
-    cJSON_AddNumberToObject(scan, "flyback_lines", config->scan.flyback_lines);
-    cJSON_AddNumberToObject(scan, "trigger_delay_lines", config->scan.trigger_delay_lines);
+    cJSON_AddStringToObject(scan, "pattern", oct_scan_pattern_names[its->pattern]);
+    cJSON_AddNumberToObject(scan, "width_um", its->width_um);
+    cJSON_AddNumberToObject(scan, "height_um", its->height_um);
+    cJSON_AddNumberToObject(scan, "centre_x_um", its->centre_x_um);
+    cJSON_AddNumberToObject(scan, "centre_y_um", its->centre_y_um);
+    cJSON_AddNumberToObject(scan, "angle_deg", its->angle_deg);
+    cJSON_AddNumberToObject(scan, "flyback_lines", its->flyback_lines);
+    cJSON_AddNumberToObject(scan, "trigger_delay_lines", its->trigger_delay_lines);
 }
 
 static void add_scan(cJSON *reply, const struct oct_daemon *d, const struct oct_plan *plan)
@@ -46,7 +46,8 @@ static void add_scan(cJSON *reply, const struct oct_daemon *d, const struct oct_
     add_length(scan, "axial_um", um.depth_um);
     add_length(scan, "lateral_um", um.line_um);
     add_length(scan, "slow_um", um.bscan_um);
-    add_pattern(scan, &d->config);
+    /* While the scan changes, that of what is still shown. */
+    add_pattern(scan, d->session && oct_rescan_is_under_way(d) ? &d->session->scan : &config->scan);
     oct_rescan_describe_choices(d, scan);
     cJSON_AddNumberToObject(scan, "repeats", config->scan.repeats);
     cJSON_AddNumberToObject(scan, "line_rate_hz", oct_line_rate_hz(&d->line_rate, config));

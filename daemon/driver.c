@@ -243,7 +243,7 @@ static void explain_fields(struct oct_driver *d, unsigned fault, const struct oc
     if (fault == OCT_BAD_RESERVED && h->flags & ~OCT_LINES_ALL_FLAGS) {
         WHAT(d, "the header has flags %u, known are 1 (starts), 2 (ends) and 4 (follows)",
              h->flags);
-        CURE(d, "set the flags to 0, 1, 2 or 3");
+        CURE(d, "set the flags to 0, 1, 2 or 3, and 4 more in a driver that follows octd's scan");
     } else if (fault == OCT_BAD_RESERVED) {
         WHAT(d, "the last 12 bytes of the header are not zero");
     } else if (fault == OCT_BAD_FORMAT) {

@@ -346,10 +346,13 @@ void oct_rescan_describe_choices(const struct oct_daemon *d, cJSON *scan)
     const struct oct_rescan *r = &d->rescan;
     char name[OCT_SCAN_CHOICE_BYTES];
     cJSON_AddNumberToObject(scan, "number", r->number);
-    if (r->is_by_keys)
+    const bool is_before =
+        d->session && (r->step == OCT_RESCAN_ENDS || r->step == OCT_RESCAN_DRAINS);
+    const char *choice = is_before ? r->choice_before : r->choice;
+    if (is_before ? r->was_by_keys : r->is_by_keys)
         cJSON_AddNullToObject(scan, "choice");
     else
-        cJSON_AddStringToObject(scan, "choice", r->choice[0] ? r->choice : r->configured_choice);
+        cJSON_AddStringToObject(scan, "choice", choice[0] ? choice : r->configured_choice);
     cJSON_AddStringToObject(scan, "refused", r->refusal.code ? r->refusal.text : "");
     cJSON *choices = cJSON_AddArrayToObject(scan, "choices");
     for (unsigned i = 0; oct_scan_choice_name(&d->config, i, name); i++)

@@ -56,6 +56,8 @@ TEST(a_list_that_says_no_scans_is_refused_with_what_is_wrong)
         {"A: samples=9", "samples"},
         {"A: record.directory=/tmp", "record.directory"},
         {"A: pattern=spiral phase=20", "scan.phase"},
+        {"A: pattern=file positions=p.txt", "whole path"},
+        {"A: pattern=file positions=/p.txt", NULL},
         {"A: repeats=7", "scan.repeats: is 7"},
         {"A name that is far too long for a button of the window: pattern=line", "at most 31"},
         {"a:|b:|c:|d:|e:|f:|g:|h:|i:|j:|k:|l:|m:|n:|o:|p:|q:", "at most 16 entries"},
