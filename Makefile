@@ -364,7 +364,7 @@ build-fuzzers: $(FUZZERS)
 # Clang's own sanitizers; a build of its own. CUDA is left out: no target reaches it.
 fuzz: ## libFuzzer on everything that reads outside bytes, FUZZ_S=300 seconds each (FUZZ=name: one)
 	$(Q)scripts/setup --quiet fuzz
-	$(Q)$(MAKE) BUILD=build/fuzz CUDA=0 CC=clang CXX=clang++ SAN=address,undefined \
+	$(Q)$(MAKE) BUILD=build/fuzz CUDA=0 CC=clang CXX=clang++ SAN='address,undefined -fno-sanitize=vptr' \
 	  OPT='-O1 -g -fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined' build-fuzzers
 	$(Q)scripts/fuzz $(or $(FUZZ),$(FUZZ_NAMES))
 
