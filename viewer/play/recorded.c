@@ -141,7 +141,7 @@ static enum oct_err read_rebuild(struct oct_play_rebuild *r, uint32_t v, float *
         e = OCT_OK;
     free(dc);
     e = e ? e : out.status;
-    out.info.bscan = v; /* of the file, as the scan of the plan counts */
+    out.info.number = r->frame.info.number; /* says from which side it was scanned */
     if (!e && r->even)
         oct_even_lines_apply(r->even, &out, r->frame.line_valid);
     header->lo = out.lo;
