@@ -360,8 +360,9 @@ static enum oct_err check_given(const struct oct_surfaces_job *s, struct oct_err
     const double *at = s->grid.fovea_px;
     if (s->given.fovea &&
         !(at[0] >= 0 && at[1] >= 0 && at[0] <= s->n_bscans - 1.0 && at[1] <= s->n_lines - 1.0))
-        return oct_fail(err, OCT_E_CONFIG, "--fovea %s: lies outside 0,0 to %u,%u", s->given.fovea,
-                        s->n_bscans - 1, s->n_lines - 1);
+        return oct_fail(err, OCT_E_CONFIG,
+                        "--fovea %s: B-scans are 0 to %u, A-lines 0 to %u (BSCAN,LINE)",
+                        s->given.fovea, s->n_bscans - 1, s->n_lines - 1);
     if (s->given.fovea && !oct_surfaces_has_um(s))
         return oct_fail(err, OCT_E_CONFIG,
                         "--fovea: the spacing is not known; --pixel-um gives it");
@@ -731,7 +732,8 @@ static void warn_of_grid(const struct oct_surfaces_job *s)
         return;
     if (oct_surfaces_has_um(s) && !s->grid.has_fovea)
         fprintf(stderr,
-                "octctl %s: no pit of a fovea in view: no ETDRS means; --fovea B,J says where it "
+                "octctl %s: no pit of a fovea in view: no ETDRS means; --fovea BSCAN,LINE says "
+                "where it "
                 "is\n",
                 s->job.name);
     if (s->grid.is_measured && s->eye == OCT_SURFACES_EYE_UNKNOWN)
@@ -853,7 +855,7 @@ static const struct oct_option options[] = {
      OCT_OPTION_LIST, AT(slabs)},
     {"--eye", "OD|OS", "right or left, instead of what the recording says", OCT_OPTION_TEXT,
      AT(eye), .words = "OD OS"},
-    {"--fovea", "B,J", "B-scan and A-line of the fovea (where the pit is)", OCT_OPTION_TEXT,
+    {"--fovea", "BSCAN,LINE", "of the fovea, counted from 0 (where the pit is)", OCT_OPTION_TEXT,
      AT(fovea)},
     {"--mask", "FILE", "in place of IN: a volume of 0 and others, or of signed distances",
      OCT_OPTION_TEXT, AT(mask)},

@@ -231,6 +231,21 @@ static void judge_faults(const struct seen *seen, cJSON *r)
         say(r, "refused", true, "", "no message");
 }
 
+/* Whole B-scans of another length a message: octd cuts lines where scan.lines says, and cannot see
+ * where the scanner turns. */
+static void judge_message_lines(cJSON *r, double lines, double mb, double m, double flyback)
+{
+    char cure[96];
+    const bool is_other = lines > m + flyback && fmod(lines, m + flyback) != 0;
+    snprintf(cure, sizeof(cure), "where the scanner turns after %.0f lines, set scan.lines=%.0f",
+             lines, lines);
+    say(r, "lines a message", !is_other, is_other ? cure : "",
+        "%.0f (%.3g MB), a B-scan has %.0f%s", lines, mb, m,
+        lines == m      ? ": best"
+        : lines * 8 < m ? ": larger messages cost less"
+                        : "");
+}
+
 static void judge_shape(const struct seen *seen, cJSON *r)
 {
     const cJSON *now = item(item(seen->last, "source"), "seen");
@@ -246,10 +261,7 @@ static void judge_shape(const struct seen *seen, cJSON *r)
     else
         say(r, "samples a line", true, "", "%.0f of %.0f bits%s, as camera.samples says", samples,
             bits, bits == 12 ? " packed" : "");
-    say(r, "lines a message", true, "", "%.0f (%.3g MB), a B-scan has %.0f%s", lines, mb, m,
-        lines == m      ? ": best"
-        : lines * 8 < m ? ": larger messages cost less"
-                        : "");
+    judge_message_lines(r, lines, mb, m, number(item(seen->last, "scan"), "flyback_lines"));
     say(r, "check sums", true, "", "%s",
         cJSON_IsTrue(item(now, "crc")) ? "every payload is guarded by a CRC-32C, all were right"
                                        : "none are sent, which is fine on one machine");
