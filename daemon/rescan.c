@@ -62,7 +62,7 @@ static bool announce_scan(struct oct_daemon *d, bool ends)
     cJSON_AddStringToObject(text, "compression", "none");
     cJSON_AddNumberToObject(text, "dsize", 0);
     cJSON_AddNumberToObject(text, "frame_num", d->rescan.number);
-    cJSON_AddStringToObject(text, "acquisition_id", d->name);
+    cJSON_AddStringToObject(text, "acquisition_id", d->job.name); /* what those of it begin with */
     oct_rescan_describe(d, text);
     cJSON_AddBoolToObject(text, "ends", ends);
     char *json = cJSON_PrintUnformatted(text);

@@ -26,25 +26,9 @@ struct call {
     bool is_said; /* its effect is, in other words than "ok" */
 };
 
-static const struct oct_option rescan_options[] = {
-    {"--volumes", "N", "then the driver ends the acquisition after N volumes; 0: it goes on (0)",
-     OCT_OPTION_COUNT, .at = offsetof(struct call, volumes), .most = OCT_MOST_VOLUMES},
-    {"--json", NULL, "print the daemon's answer as it came", OCT_OPTION_FLAG,
-     .at = offsetof(struct call, json)},
-    {"--timeout", "S", "wait at most S seconds for the answer", OCT_OPTION_NUMBER,
-     .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_TIMEOUT_S,
-     .standard = "5"},
-    {"--wait", "S", "and for what it grants while nothing gets on (daemon.drain_s + 5)",
-     OCT_OPTION_NUMBER, .at = offsetof(struct call, wait_s), .least = OCT_OPTION_ABOVE_0,
-     .most = MOST_TIMEOUT_S},
-    {"--endpoint", "E", "the daemon's control.endpoint", OCT_OPTION_TEXT,
-     .at = offsetof(struct call, endpoint)},
-    {NULL},
-};
-
-/* The first is of `record` alone. */
+/* The first is of `record` and `rescan` alone. */
 static const struct oct_option record_options[] = {
-    {"--volumes", "N", "start: end after N whole volumes, 0: when it is stopped (record.volumes)",
+    {"--volumes", "N", "end after N volumes: record start (record.volumes), rescan (0); 0: go on",
      OCT_OPTION_COUNT, .at = offsetof(struct call, volumes), .most = OCT_MOST_VOLUMES},
     {"--json", NULL, "print the daemon's answer as it came", OCT_OPTION_FLAG,
      .at = offsetof(struct call, json)},
@@ -239,7 +223,9 @@ static int rescan(struct call *call)
     if (n_names > 1)
         return oct_command_misuse(call->name, "one NAME of scan.choices at most");
     const int status = talk(call, NULL);
-    return !status && call->pending ? oct_control_wait_done(&wait, false) : status;
+    if (status || !call->pending || call->no_wait)
+        return status;
+    return oct_control_wait_done(&wait, false);
 }
 
 /* status, start, stop, set, get. */
@@ -342,7 +328,7 @@ const struct oct_command oct_command_rescan = {
     .name = "rescan",
     .usage = "[NAME] [KEY=VALUE...]",
     .help = "change the running scan: one of scan.choices, keys of [scan], or back",
-    .options = rescan_options,
+    .options = record_options,
     .n_most = INT_MAX,
     .run = run_request,
 };

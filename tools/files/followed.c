@@ -220,7 +220,7 @@ static uint32_t part_of(double share, uint32_t n)
     return part < 0 ? 0 : part >= n ? n - 1 : (uint32_t)part;
 }
 
-const uint16_t *oct_scanned_eye_line(const struct oct_scanned_eye *eye, const double um[2])
+static const uint16_t *nearest_line(const struct oct_scanned_eye *eye, const double um[2])
 {
     const struct oct_scan *s = &eye->scan;
     const double angle = s->angle_deg * PI / 180, c = cos(angle), sine = sin(angle);
@@ -243,5 +243,5 @@ const uint16_t *oct_scanned_eye_sent(const struct oct_scanned_eye *eye, const st
     double um[2];
     oct_scan_way(scan, (uint32_t)(i / sent % scan->n_bscans),
                  (double)(i % sent) - scan->delay_lines, um);
-    return oct_scanned_eye_line(eye, um);
+    return nearest_line(eye, um);
 }

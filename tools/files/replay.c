@@ -313,13 +313,18 @@ static enum oct_err choose_format(struct replay *r, struct oct_error *err)
     if (!oct_samples_fit(r->format, r->n_samples))
         return oct_fail(err, OCT_E_ARG, "--as %s: takes an even number of samples a line, not %u",
                         r->options->as, r->n_samples);
+    return OCT_OK;
+}
+
+/* For a block in another format than the recording's. */
+static enum oct_err make_room(struct replay *r, struct oct_error *err)
+{
     free(r->room);
     r->room = NULL;
-    if (r->format != OCT_LINES_U16)
-        r->room = malloc(r->block * (size_t)oct_samples_bytes(r->format, r->n_samples));
-    return r->format == OCT_LINES_U16 || r->room
-               ? OCT_OK
-               : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a block");
+    if (r->format == OCT_LINES_U16)
+        return OCT_OK;
+    r->room = malloc(r->block * (size_t)oct_samples_bytes(r->format, r->n_samples));
+    return r->room ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a block");
 }
 
 /* ---- following ---- */
@@ -337,7 +342,7 @@ static enum oct_err begin_followed(struct replay *r, const struct oct_followed_s
     r->bscan_lines = oct_scan_sent_lines(&next->scan);
     r->n_lines_total = (uint64_t)r->bscan_lines * next->scan.n_bscans;
     enum oct_err e = choose_block(r, config, err);
-    e = e ? e : choose_format(r, err);
+    e = e ? e : make_room(r, err);
     free(r->lines);
     r->lines = malloc((size_t)r->block * r->n_samples * sizeof(uint16_t));
     if (!e && !r->lines)
@@ -495,6 +500,18 @@ static int read_options(struct replay_options *o, const struct oct_config *confi
                  : oct_command_misuse(argv[0], "scan.line_rate_hz is %g: use --rate", o->rate);
 }
 
+/* What became of the lines; `code` and err: of sending them. */
+static enum oct_err finish(struct replay *r, enum oct_err code, struct oct_error *err)
+{
+    struct oct_error second;
+    const enum oct_err ending = end_acquisition(r, code ? &second : err);
+    print_summary(r);
+    code = code ? code : ending;
+    return !code && r->options->strict && r->n_late > 0
+               ? oct_fail(err, OCT_E_IO, "the rate was not kept (--strict)")
+               : code;
+}
+
 /* How the camera of the recording sent its lines. */
 static enum oct_err find_scan(struct oct_scan *scan, struct oct_recording *recording,
                               const struct oct_config *config, struct oct_error *err)
@@ -515,11 +532,7 @@ static enum oct_err replay_followed(struct replay *r, struct oct_recording *reco
     e = e ? e : choose_format(r, err);
     e = e ? e : connect_client(r, err);
     e = e ? e : play_followed(r, config, err);
-    struct oct_error second;
-    const enum oct_err ending = r->client ? end_acquisition(r, e ? &second : err) : OCT_OK;
-    if (r->client)
-        print_summary(r);
-    return e ? e : ending;
+    return r->client ? finish(r, e, err) : e;
 }
 
 static enum oct_err replay_recording(struct replay *r, struct oct_recording *recording,
@@ -538,18 +551,12 @@ static enum oct_err replay_recording(struct replay *r, struct oct_recording *rec
     r->bscan_lines = oct_scan_sent_lines(&scan);
     r->n_lines_total = oct_recording_n_bscans(recording) * r->bscan_lines;
     if ((code = choose_block(r, config, err)) || (code = choose_format(r, err)) ||
+        (code = make_room(r, err)) ||
         (code = oct_line_store_create(&r->store, recording, &scan, r->block, r->options->loop,
                                       WHOLE_BYTES, AHEAD_BYTES, err)) ||
         (code = connect_client(r, err)))
         return code;
-    code = play(r, err);
-    struct oct_error second;
-    enum oct_err end_code = end_acquisition(r, code ? &second : err);
-    print_summary(r);
-    code = code ? code : end_code;
-    if (!code && r->options->strict && r->n_late > 0)
-        code = oct_fail(err, OCT_E_IO, "the rate was not kept (--strict)");
-    return code;
+    return finish(r, play(r, err), err);
 }
 
 static int run_replay(struct oct_config *config, int argc, char **argv)
