@@ -43,8 +43,8 @@ enum oct_err oct_scanned_eye_read(struct oct_scanned_eye *eye, struct oct_record
                                   struct oct_error *err);
 void oct_scanned_eye_finish(struct oct_scanned_eye *eye);
 
-/* [N], what the camera sees as line i of those that are sent, counted from the scan's beginning: the
- * A-line nearest to where the mirrors stand; beyond the field that of its border. */
+/* [N], what the camera sees as line i of those that are sent, counted from the scan's beginning:
+ * the A-line nearest to where the mirrors stand; beyond the field that of its border. */
 const uint16_t *oct_scanned_eye_sent(const struct oct_scanned_eye *eye, const struct oct_scan *scan,
                                      uint64_t i);
 
