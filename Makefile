@@ -275,6 +275,8 @@ $(filter-out $(CUDA_TESTS),$(TESTS)): $(TEST_ARCHIVES)
 $(foreach main,$(TEST_MAINS),$(eval $(BUILD)/test/$(notdir $(basename $(main))): $(call obj,$(main))))
 
 $(BUILD)/test/test_web_pace: $(WEB_ARCHIVE)
+# The example of docs/tasks/write-an-analysis.md, here and in $(MISBEHAVING).
+$(BUILD)/test/test_mean: $(BUILD)/test/analysis/mean.o
 
 # It looks at each text before it is drawn.
 $(BUILD)/test/test_viewer_contrast $(BUILD)/test/test_viewer_thickness: private LDFLAGS += -Wl,--wrap=oct_text_draw
@@ -295,7 +297,7 @@ $(OCTBENCH): $(call obj,$(wildcard test/bench/*.c)) $(TEST_ARCHIVES)
 
 # octd with analyses of a test's own: its table comes before the library's, whose own is left out.
 MISBEHAVING := $(BUILD)/test/octd_misbehaving
-$(MISBEHAVING): $(BUILD)/test/daemon/octd_misbehaving.o $(BUILD)/daemon/main.o $(TEST_ARCHIVES)
+$(MISBEHAVING): $(BUILD)/test/daemon/octd_misbehaving.o $(BUILD)/test/analysis/mean.o $(BUILD)/daemon/main.o $(TEST_ARCHIVES)
 	$(call say,LD,$@)
 	$(LINK_TEST) $(ALL_LIBS)
 
