@@ -84,6 +84,14 @@ PROGRAMS := $(BUILD)/octd $(BUILD)/octview $(BUILD)/octctl $(GENICAM) $(OCTWEB)
 TESTS := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TEST_MAINS)))
 REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/test/test_fuzz_%)
 
+# A first build says how much lies before it.
+ifneq ($(filter-out setup lint,$(NEED_SETUP)),)
+ifeq ($(MAKELEVEL)$(wildcard $(LIB)),0)
+$(info $()  ------- a first build: the programs are $(words $(LIB_SRC) $(LIB_CXX_SRC) $(DAEMON_SRC) $(VIEWER_SRC) $(TOOLS_SRC) \
+  $(WEB_SRC) $(CAMERA_SRC) $(LIBOCTD_SRC)) sources)
+endif
+endif
+
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -267,6 +275,8 @@ $(filter-out $(CUDA_TESTS),$(TESTS)): $(TEST_ARCHIVES)
 $(foreach main,$(TEST_MAINS),$(eval $(BUILD)/test/$(notdir $(basename $(main))): $(call obj,$(main))))
 
 $(BUILD)/test/test_web_pace: $(WEB_ARCHIVE)
+# The example of docs/tasks/write-an-analysis.md, here and in $(MISBEHAVING).
+$(BUILD)/test/test_mean: $(BUILD)/test/analysis/mean.o
 
 # It looks at each text before it is drawn.
 $(BUILD)/test/test_viewer_contrast $(BUILD)/test/test_viewer_thickness: private LDFLAGS += -Wl,--wrap=oct_text_draw
@@ -287,7 +297,7 @@ $(OCTBENCH): $(call obj,$(wildcard test/bench/*.c)) $(TEST_ARCHIVES)
 
 # octd with analyses of a test's own: its table comes before the library's, whose own is left out.
 MISBEHAVING := $(BUILD)/test/octd_misbehaving
-$(MISBEHAVING): $(BUILD)/test/daemon/octd_misbehaving.o $(BUILD)/daemon/main.o $(TEST_ARCHIVES)
+$(MISBEHAVING): $(BUILD)/test/daemon/octd_misbehaving.o $(BUILD)/test/analysis/mean.o $(BUILD)/daemon/main.o $(TEST_ARCHIVES)
 	$(call say,LD,$@)
 	$(LINK_TEST) $(ALL_LIBS)
 
@@ -362,7 +372,7 @@ tsan: ## the tests under ThreadSanitizer
 build-fuzzers: $(FUZZERS)
 
 # Clang's own sanitizers; a build of its own. CUDA is left out: no target reaches it.
-fuzz: ## libFuzzer on everything that reads outside bytes, FUZZ_S=300 seconds each (FUZZ=name: one)
+fuzz: ## libFuzzer on what reads outside bytes, FUZZ_S=300 seconds each (FUZZ=name: one)
 	$(Q)scripts/setup --quiet fuzz
 	$(Q)$(MAKE) BUILD=build/fuzz CUDA=0 CC=clang CXX=clang++ SAN='address,undefined -fno-sanitize=vptr' \
 	  OPT='-O1 -g -fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined' build-fuzzers
@@ -371,7 +381,7 @@ fuzz: ## libFuzzer on everything that reads outside bytes, FUZZ_S=300 seconds ea
 check-live: all ## 60 s at 70,000 lines/s with everything recorded
 	$(Q)BUILD=$(BUILD) test/live --seconds 60 --rate 70000
 
-soak: all ## octd for SOAK=0.5 hours at 70,000 lines/s beside viewers and a browser, a table of loss and growth
+soak: all ## SOAK=0.5 hours of 70,000 lines/s, viewers and a browser: a table of loss and growth
 	$(Q)BUILD=$(BUILD) scripts/soak --hours $(or $(SOAK),0.5)
 
 bench: all $(OCTBENCH) ## measure this machine; the table goes to docs/performance.md (BENCH=--size-gb=20)
@@ -444,7 +454,7 @@ clean: ## remove everything made
 	rm -rf build demo
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
+	@awk -F ':[^#]*## ' '/^[a-z-]*:[^#]*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: all setup docs deb check check-one check-long check-window check-live faults asan tsan bench depth-table demo demo-programs lint fmt install clean help build-tests \
         build-fuzzers fuzz soak

@@ -15,15 +15,18 @@
 #define LEAST_BSCANS 20 /* in a window, which tell how fast the engine is */
 
 /* The rate to plan for: the configured one, or, if none is configured or more arrives, the rate
- * that arrives or arrived last. *known: it is one of these, not the built-in default. */
+ * that arrives or arrived last. *from: whose it is; NULL: nobody's, but the built-in default. */
 static double wanted_hz(const struct oct_daemon_forecast *o, const struct oct_config *config,
-                        bool *known)
+                        const char **from)
 {
     bool said = oct_config_is_set(config, "scan.line_rate_hz");
-    *known = said || o->in_hz > 0 || o->camera_hz > 0;
+    *from = "the camera's";
     if (o->in_hz > 0 && (!said || o->in_hz > config->scan.line_rate_hz))
         return o->in_hz;
-    return said || !*known ? config->scan.line_rate_hz : o->camera_hz;
+    if (!said && o->camera_hz > 0)
+        return o->camera_hz;
+    *from = said ? "scan.line_rate_hz" : NULL;
+    return config->scan.line_rate_hz;
 }
 
 /* Whether a picture costs as much as when it was measured: the values of black and white, and how
@@ -51,15 +54,16 @@ static void make_forecast(struct oct_daemon_forecast *o, const struct oct_config
     bool same = strcmp(oct_pipeline_engine_name(s->pipeline), s->engine_name) == 0 &&
                 shows_as(&s->engine_display, config);
     const bool disk = is_on_same_disk(o, config);
-    bool engine_busy, disk_busy, rate_known;
+    bool engine_busy, disk_busy;
+    const char *rate_from;
     const double bytes = oct_session_bscan_bytes(s, config),
-                 wanted = wanted_hz(o, config, &rate_known), need_hz = wanted * OCT_FORECAST_MARGIN;
+                 wanted = wanted_hz(o, config, &rate_from), need_hz = wanted * OCT_FORECAST_MARGIN;
     double engine_hz = oct_forecast_series_rate(&s->engine_rates, &engine_busy);
     struct oct_forecast_disk now = o->disk;
     now.bytes_per_s = oct_forecast_series_rate(&o->disk_rates, &disk_busy);
     const struct oct_forecast_setup setup = {
         .wanted_hz = wanted,
-        .rate_known = rate_known,
+        .rate_from = rate_from,
         .engine_hz = same ? engine_hz : 0,
         .n_engine_slow = oct_forecast_series_below(&s->engine_rates, need_hz),
         .n_disk_slow = oct_forecast_series_below(&o->disk_rates, need_hz * bytes / g->n_lines),
@@ -157,8 +161,9 @@ static void tick_rate(struct oct_daemon_forecast *o, const struct oct_session *s
     const struct oct_ingest_counts *c = oct_ingest_counts(s->ingest);
     uint64_t lines = c->lines_received + c->lines_dropped;
     bool same_session = lines >= o->last_lines && o->last_ns;
-    o->in_hz =
-        same_session ? (double)(lines - o->last_lines) * 1e9 / (double)(now_ns - o->last_ns) : 0;
+    const double n_came = same_session ? (double)(lines - o->last_lines) : 0;
+    o->in_hz = o->was_quiet ? 0 : n_came * 1e9 / (double)(now_ns - o->last_ns);
+    o->was_quiet = n_came == 0;
     o->last_lines = lines;
     o->last_ns = now_ns;
 }

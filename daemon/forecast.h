@@ -17,6 +17,7 @@ struct oct_daemon_forecast {
                                               owner's to set (line_rate.h) */
     double engine_load;                    /* share of it in which the engine had B-scans */
     uint64_t last_lines, last_ns;          /* when that was last looked at */
+    bool was_quiet; /* nothing came then: the next second begins with silence, and tells no rate */
     uint64_t last_done, last_busy_ns;
     struct oct_forecast_load load;      /* at that time */
     char warning[OCT_ERROR_TEXT_BYTES]; /* "": nothing is too slow */

@@ -1,28 +1,30 @@
 #!/usr/bin/python3
-"""A simulated camera: pushes one volume into octd, or scans what octd asks for.
-
-    push_lines.py [--samples N] [--packed] [ENDPOINT [N_BSCANS [CLIENT.key_secret OCTD.key]]]
-    push_lines.py [--samples N] [--packed] --follow PUBLISH CONTROL [ENDPOINT [...]]
-
---packed sends 12 bits packed, GenICam's Mono12p. --follow: octd's publish.endpoint and
-control.endpoint; mirrors are driven by what octd says until Ctrl-C, N_BSCANS counts for nothing.
-The two files are keys made by octctl keygen, for a daemon with security.server_key."""
-import json, os, struct, sys, time
+"""A simulated camera: pushes one volume into octd, or scans what octd asks for."""
+import argparse, json, os, struct, sys, time
 import numpy as np, zmq, zmq.auth
 
-N, M, RATE_HZ = 832, 240, 50000  # camera.samples, scan.lines, A-lines a second
-if sys.argv[1:2] == ["--samples"]:
-    N = int(sys.argv[2])
-    del sys.argv[1:3]
-PACKED = sys.argv[1:2] == ["--packed"]
-if PACKED:
-    del sys.argv[1:2]
-FOLLOW = sys.argv[2:4] if sys.argv[1:2] == ["--follow"] and len(sys.argv) > 3 else None
-if FOLLOW:
-    del sys.argv[1:4]
-ENDPOINT = sys.argv[1] if len(sys.argv) > 1 else "tcp://127.0.0.1:5701"
-N_BSCANS = int(sys.argv[2]) if len(sys.argv) > 2 else 240
-STARTS, ENDS, FOLLOWS, FORMAT = 1, 2, 4, 3 if PACKED else 2
+RATE_HZ = 50000  # A-lines a second
+read = argparse.ArgumentParser(description=__doc__)
+read.add_argument("--samples", type=int, default=832, metavar="N", help="camera.samples (832)")
+read.add_argument("--lines", type=int, default=240, metavar="M",
+                  help="scan.lines: A-lines a B-scan, and a message (240)")
+read.add_argument("--packed", action="store_true",
+                  help="send 12 bits packed, GenICam's Mono12p")
+read.add_argument("--follow", nargs=2, metavar=("PUBLISH", "CONTROL"),
+                  help="octd's publish.endpoint and control.endpoint: mirrors are driven by what "
+                  "octd says until Ctrl-C; --lines and BSCANS count for nothing")
+read.add_argument("endpoint", nargs="?", default="tcp://127.0.0.1:5701", metavar="ENDPOINT",
+                  help="octd's ingest.endpoint (%(default)s)")
+read.add_argument("bscans", nargs="?", type=int, default=240, metavar="BSCANS",
+                  help="B-scans of the volume (%(default)s)")
+read.add_argument("keys", nargs="*", metavar="KEY",
+                  help="CLIENT.key_secret OCTD.key, made by octctl keygen, for a daemon with "
+                  "security.server_key")
+given = read.parse_args()
+if len(given.keys) not in (0, 2):
+    read.error("two keys, or none")
+N, M, ENDPOINT, N_BSCANS = given.samples, given.lines, given.endpoint, given.bscans
+STARTS, ENDS, FOLLOWS, FORMAT = 1, 2, 4, 3 if given.packed else 2
 
 context = zmq.Context()
 
@@ -33,9 +35,9 @@ def connect(kind, endpoint):
     s.sndtimeo = 10000  # ms that send waits for room
     s.linger = 10000    # ms that context.term() waits for what is still on its way
     try:
-        if len(sys.argv) > 4:
-            s.curve_publickey, s.curve_secretkey = zmq.auth.load_certificate(sys.argv[3])
-            s.curve_serverkey, _ = zmq.auth.load_certificate(sys.argv[4])
+        if given.keys:
+            s.curve_publickey, s.curve_secretkey = zmq.auth.load_certificate(given.keys[0])
+            s.curve_serverkey, _ = zmq.auth.load_certificate(given.keys[1])
         monitor = s.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
         s.connect(endpoint)
     except (OSError, ValueError, zmq.ZMQError) as error:
@@ -55,7 +57,7 @@ socket = connect(zmq.PUSH, ENDPOINT)
 def send(depth, number, first_line, flags, epoch):
     """Lines of a mirror at these depths, in pixels."""
     lines = (source * (1 + 0.3 * np.cos(np.pi * np.outer(depth, t)))).astype("<u2")
-    if PACKED:  # of 16 bits the upper 12; two samples in three bytes
+    if given.packed:  # of 16 bits the upper 12; two samples in three bytes
         a, c = lines[:, 0::2] >> 4, lines[:, 1::2] >> 4
         lines = np.stack([a & 255, a >> 8 | (c & 15) << 4, c >> 4], -1).astype("u1")
     header = struct.pack("<4sHHQQQIIHHII12x", b"OCTL", 1, 64, number, time.monotonic_ns(),
@@ -111,11 +113,11 @@ def follow(news, control):
         number, line, way = number + 1, line + n, None if is_last else way
 
 
-if FOLLOW:
-    news = connect(zmq.SUB, FOLLOW[0])
+if given.follow:
+    news = connect(zmq.SUB, given.follow[0])
     news.subscribe(b"scan")
     try:
-        follow(news, connect(zmq.REQ, FOLLOW[1]))
+        follow(news, connect(zmq.REQ, given.follow[1]))
     except KeyboardInterrupt:
         sys.exit(0)
 epoch = int.from_bytes(os.urandom(4), "little")  # a new one each time the sender starts

@@ -348,9 +348,9 @@ void oct_forecast_make(struct oct_forecast *f, const struct oct_forecast_setup *
         f->disk_min = s->disk.bytes_free / (line_bytes * s->wanted_hz) / 60;
     }
     f->busy = s->engine_busy || s->disk_busy;
-    f->rate_known = s->rate_known;
-    f->slow_engine = s->rate_known && is_slow(s->engine_hz, need, s->n_engine_slow, s->engine_busy);
-    f->slow_disk = s->rate_known && is_slow(f->disk_hz, need, s->n_disk_slow, s->disk_busy);
+    f->rate_from = s->rate_from;
+    f->slow_engine = s->rate_from && is_slow(s->engine_hz, need, s->n_engine_slow, s->engine_busy);
+    f->slow_disk = s->rate_from && is_slow(f->disk_hz, need, s->n_disk_slow, s->disk_busy);
     f->told_busy = (f->slow_engine && s->engine_busy) || (f->slow_disk && s->disk_busy);
     double recorded_hz = s->wanted_hz; /* the disk gets no more than the engine computes */
     if (f->slow_engine && s->engine_hz < s->wanted_hz) {
@@ -373,9 +373,9 @@ void oct_forecast_text(const struct oct_forecast *f, char *text, size_t bytes)
                  f->disk_min);
     if (f->buffer_s > 0)
         snprintf(buffer, sizeof(buffer), ", the buffer of a recording %.2f s", f->buffer_s);
-    snprintf(text, bytes, "%.0f A-lines/s wanted%s: %s%s; the ring holds %.2f s%s%s", f->wanted_hz,
-             f->rate_known ? "" : " (not set, built in)", engine, disk, f->ring_s, buffer,
-             f->busy ? busy_text : "");
+    snprintf(text, bytes, "for %.0f A-lines/s (%s): %s%s; the ring holds %.2f s%s%s", f->wanted_hz,
+             f->rate_from ? f->rate_from : "scan.line_rate_hz is not set: built in", engine, disk,
+             f->ring_s, buffer, f->busy ? busy_text : "");
 }
 
 void oct_forecast_warning(const struct oct_forecast *f, char *text, size_t bytes)

@@ -61,7 +61,7 @@ struct oct_forecast_disk {
 
 struct oct_forecast_setup {
     double wanted_hz;                    /* A-lines a second that come */
-    bool rate_known;                     /* configured or observed; else no warning is given */
+    const char *rate_from;               /* in words; NULL: a default, of which nothing warns */
     double engine_hz;                    /* that are computed, 0: not measured */
     unsigned n_engine_slow, n_disk_slow; /* measurements that say it is too slow */
     bool engine_busy, disk_busy;         /* the machine was, during all of them */
@@ -85,7 +85,7 @@ struct oct_forecast {
     double disk_min; /* minutes until the disk is full; 0: unknown, or nothing is recorded */
     bool slow_engine, slow_disk; /* by OCT_FORECAST_AGREEING measurements at least */
     bool busy, told_busy;        /* the machine was, during one; during what is called slow */
-    bool rate_known;
+    const char *rate_from;       /* as in the setup */
 };
 
 /* Lets an engine that is not in use yet compute noise for about budget_us, with the display

@@ -199,7 +199,7 @@ enum oct_err oct_waveform_init(struct oct_waveform *w, const struct oct_scan *s,
     if (!is_within(&turns))
         return oct_fail_key(err, OCT_E_CONFIG, "scan.flyback_lines",
                             "scan.flyback_lines: %u are too few for mirrors with a step of %g us: "
-                            "%u are needed",
+                            "%u are needed (octctl scan --fit takes them)",
                             s->flyback_lines, mirrors->step_us, least);
     w->n = (size_t)s->n_bscans * oct_scan_sent_lines(s);
     w->um = malloc(w->n * sizeof(*w->um));

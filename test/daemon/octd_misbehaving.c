@@ -1,21 +1,21 @@
-/* octd with analyses that misbehave: the daemon's own main, and this table instead of
- * analysis/analyses.c. For test_analyses.py. */
+/* octd with analyses that misbehave and the example `mean`: the daemon's own main, and this table
+ * instead of analysis/analyses.c. For test_analyses.py. */
 #include "analysis/analyses.h"
 #include "analysis/average/average.h"
 #include "analysis/enface/enface.h"
 #include "analysis/quality/quality.h"
+#include "test/analysis/mean.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum kind { SLEEPER, HANGER, FAILER, NONSENSE, MEAN };
+enum kind { SLEEPER, HANGER, FAILER, NONSENSE };
 
 struct oct_analysis {
     enum kind kind;
     bool has_result;
-    float mean;
 };
 
 static void sleep_s(time_t seconds)
@@ -28,19 +28,13 @@ static void sleep_s(time_t seconds)
 static enum oct_err push(struct oct_analysis *a, const struct oct_image_frame *bscan,
                          struct oct_error *err)
 {
+    (void)bscan;
     if (a->kind == FAILER)
         return oct_fail(err, OCT_E_FORMAT, "it fails as it should");
     if (a->kind == SLEEPER)
         sleep_s(10);
     if (a->kind == HANGER)
         sleep_s(100000);
-    if (a->kind == MEAN) {
-        double sum = 0;
-        size_t n = (size_t)bscan->dims[0] * bscan->dims[1];
-        for (size_t i = 0; i < n; i++)
-            sum += (double)bscan->values[i];
-        a->mean = (float)(sum / (double)n);
-    }
     a->has_result = true;
     return OCT_OK;
 }
@@ -52,7 +46,7 @@ static enum oct_err take(struct oct_analysis *a, struct oct_image_frame *result,
     if (!a->has_result)
         return OCT_E_AGAIN;
     a->has_result = false;
-    *(float *)result->pixels = a->mean;
+    *(float *)result->pixels = 0;
     if (a->kind == NONSENSE)
         result->dims[0] = UINT32_MAX;
     return OCT_OK;
@@ -71,7 +65,7 @@ static void destroy(struct oct_analysis *a)
 static enum oct_err create(struct oct_analysis **out, enum kind kind, const char *name,
                            struct oct_image_form *form, struct oct_error *err)
 {
-    static const char *const labels[] = {"mean_db"};
+    static const char *const labels[] = {"nothing"};
     *out = calloc(1, sizeof(**out));
     if (!*out)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
@@ -105,7 +99,6 @@ MISBEHAVING(sleeper, SLEEPER, OCT_STAGE_PICTURES);
 MISBEHAVING(hanger, HANGER, OCT_STAGE_VALUES);
 MISBEHAVING(failer, FAILER, OCT_STAGE_PICTURES);
 MISBEHAVING(nonsense, NONSENSE, OCT_STAGE_PICTURES);
-MISBEHAVING(mean, MEAN, OCT_STAGE_VALUES);
 
 static enum oct_err create_unborn(struct oct_analysis **out, const struct oct_analysis_setup *setup,
                                   struct oct_image_form *form, struct oct_error *err)
@@ -123,8 +116,8 @@ static const struct oct_analysis_ops unborn = {
 };
 
 const struct oct_analysis_ops *const oct_analyses[] = {
-    &oct_enface_cpu, &oct_quality_cpu, &oct_average_cpu, &sleeper, &hanger, &failer, &nonsense,
-    &mean,           &unborn,
+    &oct_enface_cpu, &oct_quality_cpu, &oct_average_cpu, &sleeper, &hanger,
+    &failer,         &nonsense,        &oct_mean_cpu,    &unborn,
 };
 const unsigned oct_n_analyses = sizeof(oct_analyses) / sizeof(oct_analyses[0]);
 

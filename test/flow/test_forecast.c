@@ -25,7 +25,7 @@ static struct oct_forecast_setup usual(void)
 {
     return (struct oct_forecast_setup){
         .wanted_hz = 80000,
-        .rate_known = true,
+        .rate_from = "scan.line_rate_hz",
         .engine_hz = 200000,
         .n_engine_slow = OCT_FORECAST_AGREEING,
         .n_disk_slow = OCT_FORECAST_AGREEING,
@@ -53,7 +53,7 @@ static void what_keeps_up_warns_of_nothing(void **state)
     oct_forecast_warning(&f, text, sizeof(text));
     assert_string_equal(text, "");
     oct_forecast_text(&f, text, sizeof(text));
-    assert_non_null(strstr(text, "80000 A-lines/s wanted"));
+    assert_non_null(strstr(text, "for 80000 A-lines/s (scan.line_rate_hz): "));
     assert_non_null(strstr(text, "200000"));
     assert_non_null(strstr(text, "12.5 min"));
     assert_non_null(strstr(text, "0.30 s"));
@@ -202,14 +202,15 @@ static void a_rate_that_nobody_said_and_nothing_showed_is_not_warned_of(void **s
     char text[512];
     struct oct_forecast_setup s = usual();
     s.wanted_hz = 250000;
-    s.rate_known = false;
+    s.rate_from = NULL;
     oct_forecast_make(&f, &s);
     assert_false(f.slow_engine || f.slow_disk);
     oct_forecast_warning(&f, text, sizeof(text));
     assert_string_equal(text, "");
     oct_forecast_text(&f, text, sizeof(text));
-    assert_non_null(strstr(text, "250000 A-lines/s wanted (not set, built in): "));
-    s.rate_known = true;
+    assert_non_null(
+        strstr(text, "for 250000 A-lines/s (scan.line_rate_hz is not set: built in): "));
+    s.rate_from = "the camera's";
     oct_forecast_make(&f, &s);
     oct_forecast_text(&f, text, sizeof(text));
     assert_null(strstr(text, "built in"));

@@ -98,8 +98,8 @@ def ok(*arguments):
 
 
 def status_table(*options):
-    """What octctl status prints, its long rows in one piece."""
-    return re.sub(r"\n {20,}", " ", ok("status", *options)[0])
+    """What octctl status --all prints, its long rows in one piece."""
+    return re.sub(r"\n {20,}", " ", ok("status", "--all", *options)[0])
 
 
 def refused_by(command, status, words, *arguments):

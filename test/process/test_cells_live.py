@@ -265,7 +265,7 @@ def wrong_settings_are_refused():
         assert daemon.ask("set", key="cells.roi", value="5,5,40,40")["ok"]
         assert daemon.ask("set", key="cells.flow_deg", value="-90")["ok"]
         assert daemon.ask("set", key="cells.max_speed_um_s", value="10000")["ok"]
-        _, out, _ = run("octctl", "status", *daemon.common)
+        _, out, _ = run("octctl", "status", "--all", *daemon.common)
         assert "max_speed_um_s 10,000," in out, out  # a speed, not seconds
         assert not cells_of(daemon.status())["failing"]
     with Daemon(*SCAN, "--set", "cells.enabled=yes", "--set", "cells.radius_px=40") as daemon:

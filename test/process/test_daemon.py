@@ -409,9 +409,10 @@ def octctl_waits():
         assert daemon.ask("record", action="start")["ok"]
         sender.send(lines[3], 3 * M)
         daemon.wait(lambda s: s["bscans_done"] == 4)
-        code, out, err = run("octctl", "status", *daemon.common)
-        first = [line.split()[0] for line in out.splitlines()[:5]]
-        assert first == ["state", "recording", "lines", "losses", "disk"], out
+        summary, out = (run("octctl", "status", *more, *daemon.common)[1] for more in ([], ["--all"]))
+        first = ["state", "recording", "lines", "B-scans", "latency", "losses", "disk"]
+        assert [line.split()[0] for line in summary.splitlines()[:7]] == first, summary
+        assert "4 done, " in summary and "\n\n" not in summary, summary
         for key in status:
             assert key == "ok" or out.count("\n  " + key.replace("_", " ")[:20]) >= 1 or \
                 key.endswith("_s") or key.endswith("_us"), (key, out)

@@ -116,6 +116,17 @@ def every_page_is_in_the_index():
 
 
 @case
+def targets():
+    """make help has a row of at most 100 columns for each target that README names"""
+    said = subprocess.run(["make", "-s", "-C", TOP, "help"], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout.splitlines()
+    rows = dict(re.fullmatch(r"([a-z-]+) +(\S.*)", row).groups() for row in said)
+    named = set(re.findall(r"(?:`|^    )make ([a-z-]+)", text_of(PAGES[0]), re.M))
+    assert {"demo", "check"} <= named <= set(rows), (named, said)
+    assert max(map(len, said)) <= 100 and "FUZZ=name: one" in rows["fuzz"], said
+
+
+@case
 def degraded():
     """docs/tasks/trouble.md has every word of `degraded` and every reason of a loss, and no other"""
     def within(path, start, end):

@@ -65,8 +65,12 @@ def every_format_has_its_values():
             upright = values.transpose(0, 2, 1) if out == "a.ome.tif" and values.shape[0] > 1 \
                 else values
             assert np.array_equal(array, np.squeeze(upright), equal_nan=True), (name, out)
-    said = exported(source, "a.npy")  # without --dataset a slab
+    out, err = ok("export", source, at("a.npy"), "--force", "--json")  # without --dataset a slab
+    said = json.loads(out)[0]
     assert said["dataset"].startswith("slabs/") and said["dims"] == [1, 8, 48], said
+    others = [f"slabs/{name}" for name in sorted(SLABS) if f"slabs/{name}" != said["dataset"]]
+    assert err == "octctl export: the first slab is taken; --dataset takes " + ", ".join(others) + "\n"
+    assert ok("export", source, at("a.npy"), "--force", "--quiet")[1] == ""
     assert np.load(at("a.npy")).shape == (1, 8, 48)
     exported(source, "a.png", "--dataset", "slabs/80:160", "--sample", "u8", "--range", "0:10")
     with np.errstate(invalid="ignore"):

@@ -152,7 +152,7 @@ def every_client_speaks_curve():
         mine = [*daemon.common, *keys.client("alice"), *BASE]
         status, out, err = run("octctl", "status", "--json", *mine)
         assert status == 0 and json.loads(out)["security"]["curve"], (out, err)
-        assert "curve yes" in run("octctl", "status", *mine)[1]
+        assert "curve yes" in run("octctl", "status", "--all", *mine)[1]
         subscriber = daemon.subscriber()
         status, out, err = run("octctl", "replay", HERE + "/volume.raw", *mine, "--rate", "20000")
         assert status == 0, err

@@ -25,7 +25,8 @@ def too_fast():
     with start("--set", "scan.line_rate_hz=1e9") as daemon:
         records_folder(daemon)
         log = daemon.log()
-        assert "forecast: 1000000000 A-lines/s wanted" in log and "too slow for" in log, log
+        assert "forecast: for 1000000000 A-lines/s (scan.line_rate_hz): " in log, log
+        assert "too slow for" in log, log
         status, out, err = run("octctl", "record", "start", *daemon.common)
         assert status == 0 and "warning: too slow for 1000000000 A-lines/s" in err, (out, err)
         assert "the disk takes" in err and "computes" in err, err
@@ -47,7 +48,8 @@ def slow_enough():
     """a rate that is reached by far is told without a warning; nothing but a volume is recorded"""
     with start("--set", "scan.line_rate_hz=50") as daemon:
         records_folder(daemon)
-        assert "forecast: 50 A-lines/s wanted" in daemon.log() and "too slow" not in daemon.log()
+        assert "forecast: for 50 A-lines/s (scan.line_rate_hz): " in daemon.log()
+        assert "too slow" not in daemon.log()
         status, _, err = run("octctl", "record", "start", *daemon.common)
         assert status == 0 and err == "", err
         forecast = daemon.status()["forecast"]
@@ -64,7 +66,8 @@ def nobody_said():
     its place"""
     with start("--set", "pipeline.threads=1") as daemon:
         log = daemon.log()
-        assert "A-lines/s wanted (not set, built in): " in log and "too slow" not in log, log
+        assert "A-lines/s (scan.line_rate_hz is not set: built in): " in log, log
+        assert "too slow" not in log, log
         assert not daemon.status()["forecast"]["too_slow"]
         sender = Sender(daemon, 3)
         lines = np.full((M, N), 1000, "<u2")
@@ -97,6 +100,24 @@ def follows():
             assert came_hz / 3 < forecast["in_hz"] < 3 * came_hz, (came_hz, forecast)
             assert forecast["wanted_hz"] == (wanted or forecast["in_hz"]), forecast
             assert abs(forecast["ring_s"] - 50 * M / forecast["wanted_hz"]) < 1e-9
+
+
+@case
+def no_pause_in_the_rate():
+    """the first rate after a pause is that of lines, not of lines and silence"""
+    with start() as daemon:
+        sender, lines, number = Sender(daemon, 3), np.full((M, N), 1000, "<u2"), 0
+        for pause_s in (0, 0.75):  # where the second is looked at that ends as the rate goes to 0
+            daemon.wait(lambda s: s["forecast"]["in_hz"] == 0)
+            time.sleep(pause_s)
+            begun, first, in_hz = time.monotonic(), number, 0
+            while in_hz == 0 and time.monotonic() < begun + PATIENCE_S:
+                sender.send(lines, number * M, flags=0 if number else 1)
+                number += 1
+                time.sleep(M / 2000)
+                in_hz = daemon.status()["forecast"]["in_hz"]
+            came_hz = (number - first) * M / (time.monotonic() - begun)
+        assert in_hz > 0.6 * came_hz, (in_hz, came_hz)
 
 
 @case

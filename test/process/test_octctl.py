@@ -224,7 +224,7 @@ def status_on_terminal(width, *where):
     """The lines of octctl status on a terminal of that width."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-    with subprocess.Popen([OCTCTL, "status", *where], stdout=theirs, stderr=theirs):
+    with subprocess.Popen([OCTCTL, "status", "--all", *where], stdout=theirs, stderr=theirs):
         os.close(theirs)
         shown = b""
         with contextlib.suppress(OSError):  # EIO: the other end is closed
@@ -266,13 +266,15 @@ def test_control():
     where = ("--set", f"control.endpoint={endpoint}")
     requests = []
     with fake_daemon(endpoint, requests):
-        code, out, err = octctl("status", *where)
+        code, out, err = octctl("status", "--all", *where)
         summary, *groups = out.split("\n\n")
+        check(octctl("status", *where) == (0, summary + "\n", ""),
+              "without --all, status is its summary")
         check(code == 0 and [g.splitlines()[0] for g in groups] ==
               ["daemon", "lines in", "B-scans out", "recording", "machine", "set-up"]
               and re.fullmatch(r"state +recording\nlines +1,234,567 received\n"
                                r"losses +3 messages refused", summary),
-              "status begins with a summary, and all the rest stands in groups", out + err)
+              "status --all begins with a summary, and all the rest stands in groups", out + err)
         rows = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for group in groups
                     for line in group.splitlines()[1:])
         check(code == 0 and rows.get("state") == "recording"
@@ -293,7 +295,7 @@ def test_control():
               {"cmd": "set", "key": "pipeline.min_db", "value": "-10"},
               "set passes a negative value on as text", requests[-1])
         answers["long"] = True
-        for width, lines in ((80, octctl("status", *where)[1].split("\n")),
+        for width, lines in ((80, octctl("status", "--all", *where)[1].split("\n")),
                              (132, status_on_terminal(132, *where))):
             wide = [line for line in lines if len(line) > width]
             check(len(wide) == 2 and wide[0].endswith("x" * 200) and "\x1b" not in "".join(lines)

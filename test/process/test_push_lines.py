@@ -32,6 +32,25 @@ def test_push_lines():
               f"the {name} example's check sum is right or absent")
 
 
+def test_push_lines_of_another_size():
+    """--lines and --samples, as octd's scan.lines and camera.samples; --help says them"""
+    for name, command in PUSH_LINES.items():
+        receiver = Receiver("p7")
+        try:
+            done = subprocess.run([*command, "--samples", "64", "--lines", "7", receiver.endpoint,
+                                   "3"], capture_output=True, text=True, timeout=PATIENCE_S)
+        finally:
+            data = [m["data"].shape for m in receiver.finish() if m["lines"]]
+        check(done.returncode == 0 and data == [(7, 64)] * 3,
+              f"the {name} example sends B-scans of the size it is told", (data, done.stderr))
+        said = {option: subprocess.run([*command, option], capture_output=True, text=True,
+                                       timeout=PATIENCE_S) for option in ("--help", "--frob")}
+        check(said["--help"].returncode == 0 and said["--frob"].returncode == 2
+              and all(word in said["--help"].stdout for word in ("usage: ", "--samples", "--lines"))
+              and said["--frob"].stderr.startswith("usage: "),
+              f"the {name} example says how it is called", said)
+
+
 def test_push_lines_refused():
     for what, endpoint, *keys in (("endpoint", "nonsense"),
                                   ("key file", f"ipc://{TMP}/none", TMP + "/no.key_secret", TMP)):
@@ -75,4 +94,4 @@ def test_push_lines_late():
     context.destroy(linger=0)
 
 
-main(test_push_lines, test_push_lines_refused, test_push_lines_late)
+main(test_push_lines, test_push_lines_of_another_size, test_push_lines_refused, test_push_lines_late)

@@ -104,6 +104,30 @@ def test_replay_slow():
           "--strict makes it a failure", err)
 
 
+def test_replay_gone():
+    """octd goes away and comes back: what held the camera up is octd, not a slow machine."""
+    endpoint, context = f"ipc://{TMP}/gone", zmq.Context()
+    process = subprocess.Popen([OCTCTL, "replay", TMP + "/s.raw", "--set", "camera.samples=1024",
+                                "--set", "scan.lines=128", "--rate", "10000", "--to", endpoint],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for stays_s in (0.1, PATIENCE_S):
+        socket = context.socket(zmq.PULL)
+        socket.rcvhwm = 1
+        socket.bind(endpoint)
+        socket.poll(1000 * PATIENCE_S)  # it has begun, or again
+        until = time.monotonic() + stays_s
+        while process.poll() is None and time.monotonic() < until:
+            if socket.poll(20):
+                socket.recv_multipart()
+        socket.close(0)
+        time.sleep(3 if stays_s < 1 else 0)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    context.term()
+    check(process.returncode == 0 and re.findall("takes no lines at (.*)", err) == [endpoint]
+          and "octd took no lines" in out and "too slow" not in out,
+          "an octd that is away is named as such", out + err)
+
+
 def test_replay_errors():
     path, _ = make_raw("e.raw", 2)
     started = time.monotonic()
@@ -145,5 +169,5 @@ def test_replay_undelivered():
           "what a stuck daemon did not take is counted", done)
 
 
-main(test_replay_bytes, test_replay_gaps, test_replay_loop, test_replay_slow, test_replay_errors,
-     test_replay_undelivered)
+main(test_replay_bytes, test_replay_gaps, test_replay_loop, test_replay_slow, test_replay_gone,
+     test_replay_errors, test_replay_undelivered)

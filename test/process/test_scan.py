@@ -275,8 +275,9 @@ def waveforms():
     around = np.concatenate([flat[-1:, :2], flat[:, :2], flat[:1, :2]]).astype(float)
     assert np.abs(np.diff(around, 2, axis=0)).max() * 1e10 <= 1.02 * 4 * volts / 3e-4 ** 2
     assert np.allclose(way[0, :512, 0], (np.arange(512) + .5 - 256) / 512 * volts, atol=1e-6)
-    refused_by("scan", 2, "are needed", *settings(scan=dict(lines=512, bscans=512, width_um=3000,
-                                                            height_um=3000, flyback_lines=9)))
+    refused_by("scan", 2, "are needed (octctl scan --fit takes them)",
+               *settings(scan=dict(lines=512, bscans=512, width_um=3000, height_um=3000,
+                                   flyback_lines=9)))
 
 
 @case

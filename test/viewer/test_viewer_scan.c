@@ -515,6 +515,20 @@ TEST(a_recording_goes_on_over_a_change)
 
 /* ---- Average ---- */
 
+/* octd grants the line that Average asks for, and Average: that line. */
+static struct oct_scan begin_average(struct desk *k)
+{
+    char asked[OCT_VIEW_LABEL_BYTES];
+    act(k, OCT_ACTION_AVERAGE);
+    const struct oct_scan line = way_asked(k, asked);
+    scan_is(k, NULL, &line);
+    hear(k, OCT_WISH_SCAN_KEYS, true, asked);
+    must_ask(k, OCT_WISH_AVERAGE, "8");
+    k->octd.average_bscans = 8;
+    hear(k, OCT_WISH_AVERAGE, true, "8");
+    return line;
+}
+
 /* The line lies where the B-scan's A-lines do. */
 TEST(average_holds_the_place_of_the_shown_bscan)
 {
@@ -522,24 +536,17 @@ TEST(average_holds_the_place_of_the_shown_bscan)
                                                      OCT_SCAN_RADIAL};
     for (unsigned i = 0; i < 3; i++) {
         static struct desk k;
-        char asked[OCT_VIEW_LABEL_BYTES];
         double is[2], wanted[2];
         open_desk(&k, patterns[i]);
         k.octd.scan.angle_deg = -20;
         hear(&k, OCT_WISH_NONE, true, "");
         k.model->shown.header.bscan = 31;
-        act(&k, OCT_ACTION_AVERAGE);
-        struct oct_scan line = way_asked(&k, asked);
+        const struct oct_scan before = k.octd.scan, line = begin_average(&k);
         for (uint32_t j = 0; j < 120; j += 119) {
             oct_scan_position(&line, 0, j, is);
-            oct_scan_position(&k.octd.scan, 31, j, wanted);
+            oct_scan_position(&before, 31, j, wanted);
             assert_true(hypot(is[0] - wanted[0], is[1] - wanted[1]) < 0.5);
         }
-        scan_is(&k, NULL, &line);
-        hear(&k, OCT_WISH_SCAN_KEYS, true, asked);
-        must_ask(&k, OCT_WISH_AVERAGE, "8");
-        k.octd.average_bscans = 8;
-        hear(&k, OCT_WISH_AVERAGE, true, "8");
         assert_true(k.model->settings.average && oct_view_scan_is_placed(k.model));
         oct_view_model_tick(k.model, k.model->now_ns + 6 * S);
         act(&k, OCT_ACTION_AVERAGE);
@@ -559,12 +566,7 @@ TEST(average_goes_back_to_a_scan_without_a_name)
     const struct oct_scan before = k.octd.scan;
     k.octd.scans.is_listed = false;
     hear(&k, OCT_WISH_NONE, true, "");
-    act(&k, OCT_ACTION_AVERAGE);
-    struct oct_scan line = way_asked(&k, asked);
-    scan_is(&k, NULL, &line);
-    hear(&k, OCT_WISH_SCAN_KEYS, true, asked);
-    must_ask(&k, OCT_WISH_AVERAGE, "8");
-    hear(&k, OCT_WISH_AVERAGE, true, "8");
+    begin_average(&k);
     oct_view_model_tick(k.model, k.model->now_ns + 6 * S);
     act(&k, OCT_ACTION_AVERAGE);
     struct oct_scan back = way_asked(&k, asked);

@@ -348,13 +348,26 @@ static const char *why_left_out(const void *job, uint64_t b)
     return fate == OCT_VOLUME_USED || fate == OCT_VOLUME_NEW ? NULL : oct_volume_fate_text(fate);
 }
 
+/* Whether the field ends within the grid. */
+static bool is_cut(const struct oct_surfaces_job *s)
+{
+    const double reach_um = 1000 * oct_etdrs_radii_mm[OCT_ETDRS_N_CIRCLES - 1];
+    for (int axis = 0; axis < 2; axis++) {
+        const double field_um = (axis ? s->n_lines : s->n_bscans) * s->um[axis];
+        const double at_um = (s->grid.fovea_px[axis] + 0.5) * s->um[axis];
+        if (at_um < reach_um || field_um - at_um < reach_um)
+            return true;
+    }
+    return false;
+}
+
 /* A line a ring. */
 static void print_grid(const struct oct_surfaces_job *s)
 {
     const struct oct_etdrs *etdrs = &s->thickness[0].etdrs;
     printf("ETDRS, um (in brackets: less than half of the sector), about B-scan %.1f, A-line "
-           "%.1f:",
-           s->grid.fovea_px[0], s->grid.fovea_px[1]);
+           "%.1f%s:",
+           s->grid.fovea_px[0], s->grid.fovea_px[1], is_cut(s) ? "; the field cuts the grid" : "");
     for (unsigned i = 0; i < OCT_ETDRS_N_SECTORS; i++) {
         const bool begins = i == OCT_ETDRS_INNER_SUPERIOR || i == OCT_ETDRS_OUTER_SUPERIOR;
         printf("%s %s ", begins ? "\n " : i ? "," : "", oct_etdrs_names[i]);

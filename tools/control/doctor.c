@@ -186,7 +186,7 @@ static void judge_messages(const struct seen *seen, cJSON *r)
     else if (n + bad == 0)
         say(r, "messages", false,
             "is the driver running, its endpoint this one, its queue not dropped at its end "
-            "(linger)? With keys: see security in octctl status",
+            "(linger)? With keys: see security in octctl status --all",
             "none came to %s", endpoint);
     else if (n == 0)
         say(r, "messages", false, "see below", "%.0f came, all of them were refused", bad);

@@ -17,7 +17,7 @@ struct call {
     const char *endpoint;
     double timeout_s; /* without an answer */
     double wait_s;
-    bool json, no_wait;
+    bool json, no_wait, all;
     uint64_t volumes; /* of `record start` and `rescan`; UINT64_MAX: not said */
     char **plain;     /* [n_plain] arguments that are no options */
     int n_plain;
@@ -26,23 +26,33 @@ struct call {
     bool is_said; /* its effect is, in other words than "ok" */
 };
 
-/* The first is of `record` and `rescan` alone. */
+/* clang-format off */
+#define ANSWER_OPTIONS \
+    {"--json", NULL, "print the daemon's answer as it came", OCT_OPTION_FLAG, \
+     .at = offsetof(struct call, json)}, \
+    {"--timeout", "S", "wait at most S seconds for the answer", OCT_OPTION_NUMBER, \
+     .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_TIMEOUT_S, \
+     .standard = "5"}, \
+    {"--wait", "S", "and for what it grants while nothing gets on (daemon.drain_s + 5)", \
+     OCT_OPTION_NUMBER, .at = offsetof(struct call, wait_s), .least = OCT_OPTION_ABOVE_0, \
+     .most = MOST_TIMEOUT_S}, \
+    {"--endpoint", "E", "the daemon's control.endpoint", OCT_OPTION_TEXT, \
+     .at = offsetof(struct call, endpoint)}, \
+    {"--no-wait", NULL, "return when the daemon has granted it, not when it is done", \
+     OCT_OPTION_FLAG, .at = offsetof(struct call, no_wait)}, \
+    {NULL}
+/* clang-format on */
+
+static const struct oct_option status_options[] = {
+    {"--all", NULL, "print every counter and setting below the summary", OCT_OPTION_FLAG,
+     .at = offsetof(struct call, all)},
+    ANSWER_OPTIONS,
+};
+
 static const struct oct_option record_options[] = {
     {"--volumes", "N", "end after N volumes: record start (record.volumes), rescan (0); 0: go on",
      OCT_OPTION_COUNT, .at = offsetof(struct call, volumes), .most = OCT_MOST_VOLUMES},
-    {"--json", NULL, "print the daemon's answer as it came", OCT_OPTION_FLAG,
-     .at = offsetof(struct call, json)},
-    {"--timeout", "S", "wait at most S seconds for the answer", OCT_OPTION_NUMBER,
-     .at = offsetof(struct call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_TIMEOUT_S,
-     .standard = "5"},
-    {"--wait", "S", "and for what it grants while nothing gets on (daemon.drain_s + 5)",
-     OCT_OPTION_NUMBER, .at = offsetof(struct call, wait_s), .least = OCT_OPTION_ABOVE_0,
-     .most = MOST_TIMEOUT_S},
-    {"--endpoint", "E", "the daemon's control.endpoint", OCT_OPTION_TEXT,
-     .at = offsetof(struct call, endpoint)},
-    {"--no-wait", NULL, "return when the daemon has granted it, not when it is done",
-     OCT_OPTION_FLAG, .at = offsetof(struct call, no_wait)},
-    {NULL},
+    ANSWER_OPTIONS,
 };
 
 /* ---- the command line ---- */
@@ -96,7 +106,7 @@ static void print_answer(const struct call *call, const cJSON *answer)
 {
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(answer, "value");
     if (strcmp(call->name, "status") == 0) {
-        oct_status_table_print(answer);
+        oct_status_table_print(answer, call->all);
     } else if (strcmp(call->name, "get") == 0 && cJSON_IsString(value)) {
         oct_command_put_name(stdout, value->valuestring);
         putchar('\n');
@@ -268,7 +278,7 @@ const struct oct_command oct_command_status = {
     .name = "status",
     .usage = "",
     .help = "state and counters of the running daemon",
-    .options = record_options + 1,
+    .options = status_options,
     .run = run_request,
 };
 

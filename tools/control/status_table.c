@@ -366,18 +366,16 @@ static void print_rolloff(const cJSON *numbers)
                count_of(numbers, "points"));
 }
 
-/* One line an analysis: how many B-scans it analysed of those it saw, and what is wrong with it. */
+/* One line an analysis at work: how many B-scans it analysed of those it saw, and what is wrong. */
 static void print_analyses(const cJSON *status)
 {
     const cJSON *analysis;
     cJSON_ArrayForEach(analysis, item(status, "analysis"))
     {
         const char *error = text_of(analysis, "error");
-        print_label(text_of(analysis, "name"));
-        if (cJSON_IsTrue(item(analysis, "at_rest"))) {
-            puts("at rest");
+        if (cJSON_IsTrue(item(analysis, "at_rest")))
             continue;
-        }
+        print_label(text_of(analysis, "name"));
         print_number(count_of(analysis, "done"));
         printf(" of ");
         print_number(count_of(analysis, "seen"));
@@ -398,6 +396,20 @@ static void print_analyses(const cJSON *status)
                    error);
         putchar('\n');
     }
+}
+
+static void print_bscans(const cJSON *status)
+{
+    if (!item(status, "bscans_done"))
+        return;
+    print_label("B-scans");
+    print_number(count_of(status, "bscans_done"));
+    printf(" done, ");
+    print_number(count_of(status, "bscans_written"));
+    printf(" recorded\n");
+    print_label("latency");
+    print_nested("latency_us", item(status, "latency_us"));
+    putchar('\n');
 }
 
 static void print_disk(const cJSON *status)
@@ -473,20 +485,10 @@ static void print_row(const cJSON *member)
     putchar('\n');
 }
 
-void oct_status_table_print(const cJSON *status)
+/* The groups and their keys, each once. */
+static void print_groups(const cJSON *status)
 {
     const cJSON *member;
-    FILE *const terminal = stdout;
-    char *text = NULL;
-    size_t n_bytes = 0;
-    stdout = oct_alloc_check(open_memstream(&text, &n_bytes)); /* glibc: a variable as others */
-    print_state(status);
-    print_recording(status);
-    print_lines(status);
-    print_driver(status);
-    print_losses(status);
-    print_disk(status);
-    print_analyses(status);
     for (int g = 0; g <= N_GROUPS; g++) {
         bool titled = false;
         cJSON_ArrayForEach(member, status)
@@ -500,6 +502,24 @@ void oct_status_table_print(const cJSON *status)
             print_row(member);
         }
     }
+}
+
+void oct_status_table_print(const cJSON *status, bool all)
+{
+    FILE *const terminal = stdout;
+    char *text = NULL;
+    size_t n_bytes = 0;
+    stdout = oct_alloc_check(open_memstream(&text, &n_bytes)); /* glibc: a variable as others */
+    print_state(status);
+    print_recording(status);
+    print_lines(status);
+    print_bscans(status);
+    print_driver(status);
+    print_losses(status);
+    print_disk(status);
+    print_analyses(status);
+    if (all)
+        print_groups(status);
     fclose(stdout);
     stdout = terminal;
     const size_t width = columns();

@@ -2,10 +2,12 @@
 #ifndef OCT_TOOLS_STATUS_TABLE_H
 #define OCT_TOOLS_STATUS_TABLE_H
 
+#include <stdbool.h>
+
 typedef struct cJSON cJSON;
 
-/* Prints the status reply to stdout, every key of it once below the summary; keys that are not
- * known here come last. Long rows are broken to the terminal's columns. */
-void oct_status_table_print(const cJSON *status);
+/* Prints the summary of the status reply to stdout. all: every key of it once below; keys that are
+ * not known here come last. Long rows are broken to the terminal's columns. */
+void oct_status_table_print(const cJSON *status, bool all);
 
 #endif

@@ -4,6 +4,7 @@
 #include "pipeline/base/sha256.h"
 #include "pipeline/volume/array.h"
 #include "tools/alloc.h"
+#include "tools/commands.h"
 #include "tools/files/export_values.h"
 
 #include <math.h>
@@ -86,15 +87,23 @@ static void close_flow(void *context)
 }
 
 /* "slabs/NAME" or "slabs/NAME_structure". */
+static bool is_slab(const char *name)
+{
+    return strncmp(name, "slabs/", 6) == 0;
+}
+
+static bool is_structure(const char *name)
+{
+    const size_t n = strlen(name), n_end = strlen(STRUCTURE);
+    return n > n_end && strcmp(name + n - n_end, STRUCTURE) == 0;
+}
+
 static void name_slab(struct flow *f, struct oct_export_form *form)
 {
-    const bool is_slab = strncmp(f->name, "slabs/", 6) == 0;
-    const size_t n = strlen(f->name), n_end = strlen(STRUCTURE);
-    const bool is_structure = n > n_end && strcmp(f->name + n - n_end, STRUCTURE) == 0;
-    form->quantity = is_structure ? "intensity" : is_slab ? "significance" : "";
-    if (is_slab)
-        snprintf(f->slab, sizeof(f->slab), "%.*s", (int)(n - 6 - (is_structure ? n_end : 0)),
-                 f->name + 6);
+    const size_t n = strlen(f->name), n_end = is_structure(f->name) ? strlen(STRUCTURE) : 0;
+    form->quantity = n_end ? "intensity" : is_slab(f->name) ? "significance" : "";
+    if (is_slab(f->name))
+        snprintf(f->slab, sizeof(f->slab), "%.*s", (int)(n - 6 - n_end), f->name + 6);
     form->slab = f->slab;
     form->method = oct_volume_array_facts(f->array)->method;
 }
@@ -146,12 +155,30 @@ static enum oct_err lay_out(struct oct_export_values *values, struct flow *f,
     return e;
 }
 
-static enum oct_err find_first(char *name, size_t n_bytes, const char *path, struct oct_error *err)
+static void say_other_slabs(const struct oct_contents *contents)
+{
+    bool is_said = false;
+    for (unsigned i = 1; i < contents->n_shown; i++) {
+        const char *const name = contents->datasets[i].name.text + 1;
+        if (!is_slab(name) || is_structure(name))
+            continue;
+        fputs(is_said ? ", " : "octctl export: the first slab is taken; --dataset takes ", stderr);
+        oct_command_put_name(stderr, name);
+        is_said = true;
+    }
+    if (is_said)
+        fputc('\n', stderr);
+}
+
+static enum oct_err find_first(char *name, size_t n_bytes, const char *path, bool quiet,
+                               struct oct_error *err)
 {
     struct oct_contents contents;
     const enum oct_err e = oct_contents_look(&contents, path, err);
     if (!e && contents.n_shown > 0)
         snprintf(name, n_bytes, "%s", contents.datasets[0].name.text + 1);
+    if (!e && !quiet)
+        say_other_slabs(&contents);
     oct_contents_finish(&contents);
     return e;
 }
@@ -165,7 +192,7 @@ enum oct_err oct_export_values_flow(struct oct_export_values *values, struct oct
     *values = (struct oct_export_values){.context = f, .read = read_plane, .close = close_flow};
     snprintf(f->name, sizeof(f->name), "%s", wish->dataset ? wish->dataset : "");
     if (!wish->dataset)
-        e = find_first(f->name, sizeof(f->name), in->path, err);
+        e = find_first(f->name, sizeof(f->name), in->path, wish->config->quiet, err);
     snprintf(path, sizeof(path), "/%s", f->name);
     e = e ? e : oct_volume_array_open(&f->array, in->path, path, err);
     return e ? e : lay_out(values, f, wish, in, err);

@@ -26,7 +26,8 @@
 #define WHOLE_BYTES (UINT64_C(512) << 20) /* recordings up to this are read before the start */
 #define AHEAD_BYTES (UINT64_C(256) << 20) /* of larger ones this much is kept ahead */
 #define SLICE_MS 100u                     /* every wait looks for a signal this often */
-#define STUCK_NS UINT64_C(10000000000)    /* a daemon that takes no block for so long is gone */
+#define SILENT_NS UINT64_C(2000000000)    /* a daemon that takes no block for so long is told of */
+#define STUCK_NS UINT64_C(10000000000)    /* and after this it is gone */
 #define LINGER_MS 10000u
 #define SECOND_NS UINT64_C(1000000000)
 #define RATE_NEEDS "lines per second, 1 to 1e9, or 0"
@@ -81,6 +82,7 @@ struct replay {
     uint32_t block;
     uint64_t start_ns;
     bool late, ended, interrupted, stuck;
+    bool silent; /* the daemon was, for SILENT_NS */
     uint64_t n_late, worst_ns;
     double elapsed_s;
     struct oct_client_counters counters; /* at the end */
@@ -133,6 +135,11 @@ static void sleep_until(struct replay *r, uint64_t until_ns)
     }
 }
 
+static const char *why_late(const struct replay *r)
+{
+    return r->silent ? "octd took no lines" : "the receiver or this machine is too slow";
+}
+
 static void note_lateness(struct replay *r, uint64_t due)
 {
     uint64_t now = oct_clock_ns();
@@ -140,10 +147,8 @@ static void note_lateness(struct replay *r, uint64_t due)
     uint64_t period = (uint64_t)(r->block * 1e9 / r->options->rate);
     bool late = behind > (period > LEAST_LATE_NS ? period : LEAST_LATE_NS);
     if (late && r->n_late == 0)
-        fprintf(stderr,
-                "octctl replay: behind schedule by %.3f s: the receiver or this machine is too "
-                "slow\n",
-                (double)behind / 1e9);
+        fprintf(stderr, "octctl replay: behind schedule by %.3f s: %s\n", (double)behind / 1e9,
+                why_late(r));
     if (late && !r->late)
         r->n_late++;
     if (late && behind > r->worst_ns)
@@ -218,7 +223,11 @@ static enum oct_err send_run(struct replay *r, void *lines, uint32_t n_lines, ui
                             oct_client_error(r->client));
         if (r->interrupted)
             return OCT_OK;
-        r->stuck = oct_clock_ns() - since_ns > STUCK_NS;
+        const uint64_t waited_ns = oct_clock_ns() - since_ns;
+        if (!r->silent && waited_ns > SILENT_NS)
+            fprintf(stderr, "octctl replay: octd takes no lines at %s\n", r->options->endpoint);
+        r->silent = r->silent || waited_ns > SILENT_NS;
+        r->stuck = waited_ns > STUCK_NS;
         if (r->stuck)
             return oct_fail(err, OCT_E_IO, "the daemon at %s has taken no lines for %.0f s",
                             r->options->endpoint, (double)STUCK_NS / 1e9);
@@ -466,9 +475,8 @@ static void print_summary(const struct replay *r)
     if (r->counters.lines_skipped > 0)
         printf("; %" PRIu64 " lines missing in the recording left out", r->counters.lines_skipped);
     if (r->n_late > 0)
-        printf("; fell behind by %.3f s, %" PRIu64
-               " time%s: the receiver or this machine is too slow",
-               (double)r->worst_ns / 1e9, r->n_late, r->n_late == 1 ? "" : "s");
+        printf("; fell behind by %.3f s, %" PRIu64 " time%s: %s", (double)r->worst_ns / 1e9,
+               r->n_late, r->n_late == 1 ? "" : "s", why_late(r));
     printf("%s\n", r->interrupted ? "; interrupted" : "");
 }
 
