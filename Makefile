@@ -427,7 +427,9 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	install -m 644 $(CLIENT) $(LIBOCTD) $(INSTALLED)/lib
 	ln -sf $(SONAME) $(INSTALLED)/lib/liboctd.so
 	install -m 644 pipeline/client/octd/client.h python/liboctd/octd/octd.h $(INSTALLED)/include/octd
-	install -m 644 python/octd/*.py python/octd/py.typed $(PYTHON_FOLDER)
+	install -m 644 python/octd/*.py python/octd/py.typed python/octd/napari.json $(PYTHON_FOLDER)
+	rm -rf $(PYTHON_FOLDER)-*.dist-info
+	PYTHONPATH=python python3 -B -c 'import build_backend as b; b.prepare_metadata_for_build_wheel("$(dir $(PYTHON_FOLDER))")'
 	install -m 755 python/examples/*.py $(INSTALLED)/share/doc/octd/examples/python
 	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 docs/octgenicam.1 docs/octweb.1 $(INSTALLED)/share/man/man1
 	scripts/manuals $(BUILD)/octctl $(INSTALLED)/share/man/man1

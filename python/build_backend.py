@@ -7,6 +7,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Debian's h5py does not tell pip that it is there, so what only parts of the package use is no
 # requirement: pip install "./python[all]" brings it.
 NEEDS, PARTS_NEED = ("numpy",), ("h5py", "pyzmq")
+# By it napari, where it is installed, finds the reader of recordings.
+ENTRY_POINTS = "[napari.manifest]\noctd = octd:napari.json\n"
 
 
 def version():
@@ -23,11 +25,21 @@ def metadata():
     return "\n".join(lines) + "\n"
 
 
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """`make install` calls it too: napari finds what a package says of itself in such a folder."""
+    info = pathlib.Path(metadata_directory, f"octd-{version()}.dist-info")
+    info.mkdir(exist_ok=True)
+    (info / "METADATA").write_text(metadata())
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    return info.name
+
+
 def write_wheel(folder, files):
     """files: {name in the wheel: bytes}."""
     info = f"octd-{version()}.dist-info"
     files = dict(files)
     files[info + "/METADATA"] = metadata().encode()
+    files[info + "/entry_points.txt"] = ENTRY_POINTS.encode()
     files[info + "/WHEEL"] = (b"Wheel-Version: 1.0\nGenerator: octd\nRoot-Is-Purelib: true\n"
                               b"Tag: py3-none-any\n")
     record = ""
@@ -44,7 +56,7 @@ def write_wheel(folder, files):
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     files = {f"octd/{path.name}": path.read_bytes() for path in sorted((HERE / "octd").iterdir())
-             if path.suffix == ".py" or path.name == "py.typed"}
+             if path.suffix in (".py", ".json") or path.name == "py.typed"}
     files["octd/checkout.txt"] = (str(HERE.parent) + "\n").encode()
     return write_wheel(wheel_directory, files)
 

@@ -29,6 +29,15 @@ def _runs(valid: NDArray[np.bool_], most: int) -> Iterator[tuple[int, int, bool]
             yield at, min(end, at + most), bool(valid[at])
 
 
+def of_axes(key: Any) -> Tuple[Any, Any, Any]:
+    """What an index says of each of three axes."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    at = next((i for i, part in enumerate(parts) if part is Ellipsis), len(parts))
+    parts[at:at + 1] = [slice(None)] * (4 - len(parts) if at < len(parts) else 3 - len(parts))
+    rows, lines, rest = parts
+    return rows, lines, rest
+
+
 class _Packed:
     """/spectra_packed as the u16 [V][M][N] that it holds: reads and unpacks what is indexed."""
 
@@ -50,18 +59,14 @@ class _Packed:
         return np.asarray(self[:], dtype)
 
     def __getitem__(self, key: Any) -> Any:
-        key = key if isinstance(key, tuple) else (key,)
-        dots = [i for i, k in enumerate(key) if k is Ellipsis]
-        if dots:
-            at = dots[0]
-            key = key[:at] + (slice(None),) * (4 - len(key)) + key[at + 1:]
-        lines = self._dataset[key[:2]].astype(np.uint16)
+        rows, within, samples = of_axes(key)
+        lines = self._dataset[rows, within].astype(np.uint16)
         if self._format == "mono12p":
             packed = lines
             lines = np.empty((*packed.shape[:-1], self.shape[2]), np.uint16)
             lines[..., 0::2] = packed[..., 0::3] | (packed[..., 1::3] & 15) << 8
             lines[..., 1::2] = packed[..., 1::3] >> 4 | packed[..., 2::3] << 4
-        return lines[(..., *key[2:])] if len(key) > 2 else lines
+        return lines[..., samples]
 
 
 class Recording:
@@ -242,22 +247,24 @@ class Recording:
 
     # ---- pictures ----
 
-    def db(self, rows: Any = slice(None)) -> NDArray[np.float32]:
-        """Pictures in dB, f32 [rows][M][D]; `rows` as an index of the first axis, all by default. A
-        row that is not valid is NaN. u8 pictures stay cut off at their limits."""
+    def db(self, rows: Any = slice(None), lines: Any = slice(None),
+           depths: Any = slice(None)) -> NDArray[np.float32]:
+        """Pictures in dB, f32 [rows][lines][depths], each as an index of its axis, all by default.
+        A row that is not valid is NaN. u8 pictures stay cut off at their limits."""
         if self.bscans is None:
             raise Error(f"{self.path}: holds spectra and no pictures: reconstruct them (recon)",
                         "state")
-        pictures = self.bscans[rows]
+        valid = self.valid[rows]
+        pictures = np.asarray(self.bscans[rows, lines, depths])
         values = pictures.astype(np.float32)
         if pictures.dtype == np.uint8:
             limits = self.limits[rows].astype(np.float32)
-            lo, hi = limits[..., 0], limits[..., 1]
-            values *= ((hi - lo) / np.float32(255))[..., None, None]
-            values += lo[..., None, None]
+            of_row = (..., *[None] * (pictures.ndim - np.ndim(valid)))
+            lo, hi = limits[..., 0][of_row], limits[..., 1][of_row]
+            values *= (hi - lo) / np.float32(255)
+            values += lo
         if not self.is_log:
             values = 10 * np.log10(np.maximum(values, np.float32(LEAST_INTENSITY)))
-        valid = self.valid[rows]
         if not np.all(valid):
             values[np.logical_not(valid)] = np.nan
         return np.asarray(values, np.float32)

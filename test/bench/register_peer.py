@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """octctl register beside phase correlation (Kuglin and Hines 1975; a Hann window, the peak by parabolas) and the
-cross-correlation upsampled to 1/100 px (Guizar-Sicairos 2008) in plain numpy, on the same pairs with known shifts.
+cross-correlation upsampled to 1/100 px (Guizar-Sicairos 2008) in plain numpy, and StackReg, which is ImageJ's plug-in
+(Thevenaz 1998; pip install pystackreg), where it is installed, on the same pairs with known shifts.
 
     test/bench/register_peer.py OCTCTL MOSAIC
 
@@ -14,6 +15,11 @@ import tempfile
 
 import numpy as np
 from PIL import Image
+
+try:
+    from pystackreg import StackReg
+except ImportError:
+    StackReg = None
 
 
 def rms(x):
@@ -53,11 +59,15 @@ def phase_correlation(a, b, whiten):
     return np.array(at)
 
 
+def stackreg(a, b):
+    return StackReg(StackReg.TRANSLATION).register(a, b)[1::-1, 2] if StackReg else np.full(2, np.nan)
+
+
 def shifts(folder, mosaic):
-    print("| noise sd / signal sd | octctl | phase correlation | cross-correlation, 1/100 px |\n" + "| --- " * 4 + "|")
+    print("| noise sd / signal sd | octctl | phase correlation | cross-correlation, 1/100 px | StackReg |\n" + "| --- " * 5 + "|")
     picture = np.array(Image.open(sorted(glob.glob(f"{mosaic}/confocal_*.tif"))[0]).convert("F"))
     for noise in (0, 0.5, 1, 2):
-        errors = [], [], []
+        errors = [], [], [], []
         for seed in range(16):
             random = np.random.default_rng(seed)
             y, x = (random.integers(30, n - 290) for n in picture.shape)
@@ -71,6 +81,7 @@ def shifts(folder, mosaic):
             errors[0].append(np.array([float(row["dy_px"]), float(row["dx_px"])]) + truth)
             errors[1].append(phase_correlation(*pair, True) - truth)
             errors[2].append(phase_correlation(*pair, False) - truth)
+            errors[3].append(stackreg(*pair) - truth)
         print(f"| {noise} | " + " | ".join(rms(e) for e in errors) + " |")
 
 

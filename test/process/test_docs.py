@@ -115,6 +115,12 @@ def every_page_is_in_the_index():
     assert not missing, missing
 
 
+def rows_of(page, heading):
+    """The words in `` that begin the rows of a table."""
+    body = text_of(TOP + "/docs/tasks/" + page).split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `(.+?)` \| .+ \|$", body, re.M)
+
+
 @case
 def targets():
     """make help has a row of at most 100 columns for each target that README names"""
@@ -131,13 +137,50 @@ def degraded():
     """docs/tasks/trouble.md has every word of `degraded` and every reason of a loss, and no other"""
     def within(path, start, end):
         return text_of(TOP + path).split(start)[1].split(end)[0]
-
-    def rows(heading):
-        return re.findall(r"^\| `(\w+)` \| .+ \|$", within("/docs/tasks/trouble.md", heading, "\n## "), re.M)
     words = re.findall(r'CreateString\("(\w+)"\)', within("/daemon/status.c", "void add_degraded(", "\n}"))
-    assert len(words) >= 8 and sorted(words) == sorted(rows("## `degraded` holds")), words
+    assert len(words) >= 8 and sorted(words) == sorted(rows_of("trouble.md", "`degraded` holds")), words
     reasons = re.findall(r'= "(\w+)",', within("/pipeline/flow/loss.c", "oct_loss_names[", "};"))
-    assert sorted(reasons[1:]) == sorted(rows("## A recording lacks B-scans")), reasons
+    assert sorted(reasons[1:]) == sorted(rows_of("trouble.md", "A recording lacks B-scans")), reasons
+
+
+LITERALS = r'(?:"(?:[^"\\]|\\.)*"|\bPRI\w+|\s)+'
+# What begins a line of the log, or a text that one of them or `last_error` is given.
+TELLS = (r'(?:\boct_log\([^"]*OCT_LOG_(?:ERROR|WARNING)[^"]*|oct_fail\(&(?:d->outcome|failure), [^"]*|'
+         r'oct_fail\(&err, OCT_E_BACKEND, |\[OCT_KEYS_\w+\] = |snprintf\(before \+[^"]*|'
+         r'snprintf\(text, bytes, (?="too slow))')
+
+
+def plain(literals):
+    """What a format prints, with ... for values."""
+    joined = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', re.sub(r"\bPRI\w+", '"X"', literals)))
+    return re.sub(r"(%[-+ #0-9.*]*(?:X|l*[a-z]))+", "...", joined.replace("%%", "\0")).replace("\0", "%")
+
+
+def messages_of_source():
+    """(of warnings and errors that have words of their own, of all literals)"""
+    told, all_of = [], ""
+    for path in glob.glob(TOP + "/[acdkp]*/**/*.[ch]*", recursive=True):
+        source = text_of(path)
+        for one in re.findall(TELLS + "(" + LITERALS + ")", source):
+            told += [plain(one)] if re.search("[a-z]{3}", plain(one)) else []
+        all_of += "\n".join(plain(one) for one in re.findall(LITERALS, source) if '"' in one)
+    return told, all_of
+
+
+@case
+def messages():
+    """docs/tasks/messages.md has every warning and error of octd's log, every code, and no other"""
+    groups = re.findall(r"^## (.+)$", text_of(TOP + "/docs/tasks/messages.md"), re.M)
+    rows = [row for group in groups[1:] for row in rows_of("messages.md", group)]
+    told, all_of = messages_of_source()
+    seen(f"{len(told)} warnings and errors, {len(rows)} rows")
+    missing = [one for one in told if not any(one.startswith(row) for row in rows)]
+    assert len(told) > 40 and not missing, ("no row for", missing)
+    idle = [row for row in rows if row not in all_of or rows.count(row) > 1]
+    assert not idle, ("nothing prints, or twice", idle)
+    codes = re.findall(r"^    (OCT_\w+)", text_of(TOP + "/pipeline/base/err.h").split("enum oct_err {")[1]
+                       .split("};")[0], re.M)
+    assert groups[0] == "Codes" and codes == rows_of("messages.md", "Codes"), codes
 
 
 @case

@@ -162,6 +162,8 @@ def python_of_a_user(prefix, version):
     said = python("-c", "import octd; print(octd.library_path(), octd.library_version(), "
                   "octd.__version__)")
     assert said.split() == [prefix + "/lib/liboctd.so.0", version, version], said
+    said = python("-c", "import importlib.metadata as m; print(*m.entry_points(group='napari.manifest'))")
+    assert "value='octd:napari.json'" in said, said
     said = python(prefix + "/share/doc/octd/examples/python/recon_array.py")
     assert "brightest at depth pixel" in said, said
 

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """The Python package octd and liboctd.so: the bytes of octctl recon, a running octd, recordings,
 the five examples, and how it is installed. In a build with AddressSanitizer Python runs with it."""
-import os, re, resource, signal, subprocess, sys, threading, time
+import importlib, json, os, re, resource, signal, subprocess, sys, threading, time
 
 from octtest import (BUILD, PATIENCE_S, SLOW, TOP, Daemon, Skip, calibration, case, connected,
-                     folder, free_port, load_liboctd, main, ok, program, run, settings, until,
+                     folder, free_port, load_liboctd, main, ok, program, run, seen, settings, until,
                      waited_ms)
 
 load_liboctd()
@@ -416,6 +416,52 @@ def recordings():
         assert np.allclose(made.db(8), 10 * np.log10(np.maximum(made.bscans[8], 1e-12)), atol=1e-3)
 
 
+@case
+def for_napari():
+    """napari's reader: a layer [V][D][M] in dB and um, read as it is indexed; napari.json leads to it"""
+    path, again = (os.path.join(folder("napari"), name) for name in ("spectra.h5", "eye.h5"))
+    ok("synth", path, *settings(camera=dict(samples=N), scan=dict(lines=M, bscans=5, width_um=500)))
+    ok("recon", path, again)
+    with h5py.File(again, "a") as file:  # nobody knows how far its B-scans are apart
+        for where in (file, file["bscans"]):
+            if "axis_spacing_um" in where.attrs:
+                where.attrs["axis_spacing_um"] = [np.nan, *where.attrs["axis_spacing_um"][1:]]
+    with open(TOP + "/python/octd/napari.json", encoding="utf-8") as file:
+        manifest = json.load(file)
+    command, = manifest["contributions"]["commands"]
+    assert manifest["contributions"]["readers"][0]["command"] == command["id"]
+    module, _, name = command["python_name"].partition(":")
+    reader = getattr(importlib.import_module(module), name)
+    (data, meta, kind), = reader(again)(again)
+    with octd.open(again) as made:
+        db, (_, line, depth) = made.db().swapaxes(1, 2), made.spacing_um
+        assert made.db(2, 3, 4) == made.db()[2, 3, 4] and made.db(2, slice(3), 4).shape == (3,)
+    assert kind == "image" and meta["name"] == "eye" and meta["units"] == ["pixel", "um", "um"], meta
+    assert meta["scale"] == [1, depth, line] and line == 10, meta
+    assert data.shape == db.shape and data.dtype == db.dtype and not isinstance(data, np.ndarray)
+    for key in (slice(None), 2, (2, slice(9), slice(3)), (slice(1, 3), 7), (..., 5), (-1, 2, 3)):
+        assert np.array_equal(data[key], db[key]), key
+    assert reader(TOP + "/README.md") is None and reader([again, again]) is None
+    raises("state", "octctl recon makes them", lambda: reader(path)(path))
+
+
+@case
+def in_napari():
+    """napari itself opens a recording by it, with its scale"""
+    try:
+        import napari.components, npe2
+    except ImportError:
+        raise Skip("napari is not installed")
+    path = os.path.join(folder("napari"), "eye.h5")
+    npe2.PluginManager.instance().register(
+        npe2.PluginManifest.from_file(TOP + "/python/octd/napari.json"))
+    layer, = napari.components.ViewerModel().open(path, plugin="octd")
+    with octd.open(path) as made:
+        assert np.allclose(layer.scale[1:], made.spacing_um[:0:-1]), layer.scale
+    assert [str(unit) for unit in layer.units] == ["pixel", "micrometer", "micrometer"], layer.units
+    seen(f"napari {napari.__version__}: {layer.data.shape}, scale {layer.scale}")
+
+
 BOTH = dict(pattern="raster-both", flyback_lines=12, trigger_delay_lines=3.37)
 RESONANT = dict(BOTH, phase=60, flyback_lines=25)
 
@@ -749,7 +795,8 @@ def pip():
     assert not os.path.exists(TOP + "/python/build") and not [
         name for name in os.listdir(TOP + "/python") if name.endswith("egg-info")]
     code = ("import octd, importlib.metadata as m; print(octd.__file__); "
-            "print(octd.__version__, m.version('octd')); print(octd.library_path())")
+            "print(octd.__version__, m.version('octd')); print(octd.library_path()); "
+            "print(*(e.value for e in m.distribution('octd').entry_points))")
     environment["PYTHONPATH"] = where + "/to"
     if os.path.realpath(BUILD) != os.path.realpath(TOP + "/build"):
         environment["OCTD_LIBRARY"] = os.environ["OCTD_LIBRARY"]
@@ -759,8 +806,8 @@ def pip():
     assert lines[0] == where + "/to/octd/__init__.py", lines
     assert lines[1] == f"{version} {version}" and octd.library_version() == version, lines
     assert os.path.realpath(lines[2]) == os.path.realpath(os.environ["OCTD_LIBRARY"]), lines
-    typed = os.path.join(where, "to/octd/py.typed")
-    assert os.path.exists(typed)
+    assert lines[3] == "octd:napari.json", lines
+    assert {"py.typed", "napari.json"} <= set(os.listdir(where + "/to/octd"))
 
 
 @case
