@@ -153,6 +153,34 @@ static struct submission *submission_at(struct oct_engine *engine, uint64_t numb
     return &engine->submissions[number % engine->depth];
 }
 
+/* Whether a submission waits for each GPU. Lock held. */
+static bool all_gpus_are_busy(struct oct_engine *engine)
+{
+    for (uint64_t i = 1; i <= engine->choice.n_gpus; i++)
+        if (engine->first + i > engine->last ||
+            submission_at(engine, engine->last - i)->progress != WAITING)
+            return false;
+    return true;
+}
+
+/* The submission that takes n more jobs: the newest if all GPUs are busy, as one batch of several
+ * B-scans takes far less time than several batches; else a new one. Lock held. */
+static struct submission *submission_for(struct oct_engine *engine, unsigned n)
+{
+    if (all_gpus_are_busy(engine)) {
+        struct submission *newest = submission_at(engine, engine->last - 1);
+        if (newest->n + n <= engine->max_batch)
+            return newest;
+    }
+    struct submission *sub = submission_at(engine, engine->last);
+    sub->n = sub->n_collected = 0;
+    sub->gpu = (unsigned)(engine->last % engine->choice.n_gpus);
+    sub->progress = WAITING;
+    sub->limits_known = true;
+    engine->last++;
+    return sub;
+}
+
 /* ---- the contract's functions ---- */
 
 static enum oct_err cuda_submit(struct oct_engine *engine, const struct oct_engine_job *jobs,
@@ -165,18 +193,12 @@ static enum oct_err cuda_submit(struct oct_engine *engine, const struct oct_engi
     } else if (engine->n_jobs + n > engine->depth) {
         e = OCT_E_AGAIN;
     } else {
-        struct submission *sub = submission_at(engine, engine->last);
-        sub->n = n;
-        sub->n_collected = 0;
-        sub->gpu = (unsigned)(engine->last % engine->choice.n_gpus);
-        sub->progress = WAITING;
-        sub->limits_known = true;
+        struct submission *sub = submission_for(engine, n);
         for (unsigned k = 0; k < n; k++) {
-            sub->jobs[k] = jobs[k];
+            sub->jobs[sub->n++] = jobs[k];
             if (jobs[k].display.range == OCT_RANGE_PERCENTILE)
                 sub->limits_known = false;
         }
-        engine->last++;
         engine->n_jobs += n;
         pthread_cond_broadcast(&engine->crew.work);
     }

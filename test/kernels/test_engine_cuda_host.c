@@ -158,6 +158,48 @@ static void room_for_complex_values_is_there_for_who_can_ask(void **state)
     oct_scene_finish(&scene);
 }
 
+/* While all workers are busy B-scans that come one by one wait together, and are one batch: a batch
+ * for each would take many times as long. */
+static void what_waits_becomes_one_batch(void **state)
+{
+    enum { N = 9, BUSY_US = 20000 };
+    static const struct oct_scene_recipe recipe = {
+        .name = "queue", .n_samples = 100, .n_lines = 4, .crop_last = 50};
+    static const struct oct_display display = {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60};
+    const struct oct_engine_options options = {
+        .cuda = "fused", .max_batch = N, .n_streams = 1, .deadline_ms = PATIENCE_MS};
+    struct oct_scene scene;
+    struct oct_rig rig;
+    struct oct_slot slots[N];
+    unsigned n_launches[2] = {0}; /* of one, of all */
+    assert_true(oct_scene_create(&scene, &recipe, 3));
+    assert_true(oct_rig_open(&rig, &oct_engine_cuda, &options, &scene, OCT_SAMPLE_U8));
+    const struct oct_raw_frame in = oct_rig_input(&scene);
+    for (unsigned i = 0; i < N; i++)
+        oct_slot_open(&slots[i], &rig);
+    for (unsigned n = 1; n <= N; n += N - 1) { /* one, then all */
+        const unsigned before = cuda_host_n_launches(0);
+        cuda_host_set_pace(n > 1 ? BUSY_US : 0);
+        for (unsigned i = 0; i < n; i++) {
+            const struct oct_engine_job job = {
+                .in = &in, .out = &slots[i].frame, .display = display};
+            assert_int_equal(rig.ops->submit(rig.engine, &job, 1), OCT_OK);
+        }
+        for (unsigned i = 0; i < n; i++)
+            assert_ptr_equal(oct_rig_collect(&rig), &slots[i].frame);
+        cuda_host_set_pace(0);
+        n_launches[n > 1] = cuda_host_n_launches(0) - before;
+    }
+    /* One or two batches; more if the submitter was held up. */
+    assert_in_range(n_launches[1], n_launches[0], N * n_launches[0] / 2);
+    for (unsigned i = 0; i < N; i++) {
+        oct_slot_check(&slots[i]);
+        oct_slot_close(&slots[i]);
+    }
+    oct_rig_close(&rig);
+    oct_scene_finish(&scene);
+}
+
 int main(void)
 {
     static const struct oct_engine_options flows[] = {
@@ -170,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(complex_values_cross_the_bus_for_who_asks),
         cmocka_unit_test(room_for_complex_values_is_there_for_who_can_ask),
+        cmocka_unit_test(what_waits_becomes_one_batch),
     };
     cuda_host_reset(2, (size_t)2 << 30);
     int n_failed = cmocka_run_group_tests_name("complex values", tests, NULL, NULL);
