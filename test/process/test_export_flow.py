@@ -69,7 +69,7 @@ def every_format_has_its_values():
     said = json.loads(out)[0]
     assert said["dataset"].startswith("slabs/") and said["dims"] == [1, 8, 48], said
     others = [f"slabs/{name}" for name in sorted(SLABS) if f"slabs/{name}" != said["dataset"]]
-    assert err == "octctl export: the first slab is taken; --dataset takes " + ", ".join(others) + "\n"
+    assert err == f"octctl export: {said['dataset']} is taken; --dataset takes {', '.join(others)}\n"
     assert ok("export", source, at("a.npy"), "--force", "--quiet")[1] == ""
     assert np.load(at("a.npy")).shape == (1, 8, 48)
     exported(source, "a.png", "--dataset", "slabs/80:160", "--sample", "u8", "--range", "0:10")

@@ -348,14 +348,14 @@ static const char *why_left_out(const void *job, uint64_t b)
     return fate == OCT_VOLUME_USED || fate == OCT_VOLUME_NEW ? NULL : oct_volume_fate_text(fate);
 }
 
-/* Whether the field ends within the grid. */
+/* Whether the field ends within the grid, by more than a pixel. */
 static bool is_cut(const struct oct_surfaces_job *s)
 {
     const double reach_um = 1000 * oct_etdrs_radii_mm[OCT_ETDRS_N_CIRCLES - 1];
     for (int axis = 0; axis < 2; axis++) {
         const double field_um = (axis ? s->n_lines : s->n_bscans) * s->um[axis];
         const double at_um = (s->grid.fovea_px[axis] + 0.5) * s->um[axis];
-        if (at_um < reach_um || field_um - at_um < reach_um)
+        if (fmin(at_um, field_um - at_um) < reach_um - s->um[axis])
             return true;
     }
     return false;

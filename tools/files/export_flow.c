@@ -155,6 +155,13 @@ static enum oct_err lay_out(struct oct_export_values *values, struct flow *f,
     return e;
 }
 
+static void say_taken(const char *name)
+{
+    fputs("octctl export: ", stderr);
+    oct_command_put_name(stderr, name);
+    fputs(" is taken; --dataset takes ", stderr);
+}
+
 static void say_other_slabs(const struct oct_contents *contents)
 {
     bool is_said = false;
@@ -162,7 +169,10 @@ static void say_other_slabs(const struct oct_contents *contents)
         const char *const name = contents->datasets[i].name.text + 1;
         if (!is_slab(name) || is_structure(name))
             continue;
-        fputs(is_said ? ", " : "octctl export: the first slab is taken; --dataset takes ", stderr);
+        if (is_said)
+            fputs(", ", stderr);
+        else
+            say_taken(contents->datasets[0].name.text + 1);
         oct_command_put_name(stderr, name);
         is_said = true;
     }
