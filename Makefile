@@ -27,7 +27,7 @@ PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf fftw3 fftw3f hdf5 libc
 # nothing.
 NEED_SETUP := $(filter-out clean help fmt gpu-programs docs,$(or $(MAKECMDGOALS),all))
 INSTALLS   := $(filter setup demo check check-one check-window,$(NEED_SETUP))
-SETUP_LIST := $(if $(filter-out all demo install demo-programs,$(NEED_SETUP)),check,demo)
+SETUP_LIST := $(if $(filter-out all demo install demo-programs,$(NEED_SETUP)),check,demo) $(if $(filter check,$(NEED_SETUP)),pages)
 ifneq ($(NEED_SETUP),)
 ifneq ($(shell scripts/setup $(SETUP_LIST) --quiet $(if $(INSTALLS),,--look) 1>&2 && echo ready),ready)
 $(error set-up is incomplete: see the lines above)
@@ -430,6 +430,8 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	install -m 644 python/octd/*.py python/octd/py.typed python/octd/napari.json $(PYTHON_FOLDER)
 	rm -rf $(PYTHON_FOLDER)-*.dist-info
 	PYTHONPATH=python python3 -B -c 'import build_backend as b; b.prepare_metadata_for_build_wheel("$(dir $(PYTHON_FOLDER))")'
+	echo make > $$(echo $(PYTHON_FOLDER)-*.dist-info)/INSTALLER
+	chmod -R a+rX $(PYTHON_FOLDER)-*.dist-info
 	install -m 755 python/examples/*.py $(INSTALLED)/share/doc/octd/examples/python
 	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 docs/octgenicam.1 docs/octweb.1 $(INSTALLED)/share/man/man1
 	scripts/manuals $(BUILD)/octctl $(INSTALLED)/share/man/man1

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """A simulated camera: pushes one volume into octd, or scans what octd asks for."""
 import argparse, json, os, struct, sys, time
-import numpy as np, zmq, zmq.auth
 
 RATE_HZ = 50000  # A-lines a second
 read = argparse.ArgumentParser(description=__doc__)
@@ -25,6 +24,8 @@ if len(given.keys) not in (0, 2):
     read.error("two keys, or none")
 N, M, ENDPOINT, N_BSCANS = given.samples, given.lines, given.endpoint, given.bscans
 STARTS, ENDS, FOLLOWS, FORMAT = 1, 2, 4, 3 if given.packed else 2
+
+import numpy as np, zmq, zmq.auth  # below the options: --help needs neither
 
 context = zmq.Context()
 

@@ -50,7 +50,8 @@ static enum oct_err wait_for_pictures(const struct oct_view_options *options,
         "%s: %s with %" PRIu64 " of %" PRIu64 " pictures (%" PRIu64
         " bad messages), no screenshot written: %s",
         options->endpoint, why, report.tally.n_received, options->n_frames, report.tally.n_bad,
-        report.tally.n_bad > 0 ? report.last_bad.text : "is octd running and receiving lines? octctl doctor says");
+        report.tally.n_bad > 0 ? report.last_bad.text
+                               : "is octd running and receiving lines? octctl doctor says");
 }
 
 static enum oct_err draw_png(const struct oct_view_options *options,

@@ -153,8 +153,8 @@ static struct submission *submission_at(struct oct_engine *engine, uint64_t numb
     return &engine->submissions[number % engine->depth];
 }
 
-/* Whether a submission waits for each GPU. Lock held. */
-static bool all_gpus_are_busy(struct oct_engine *engine)
+/* Whether for each GPU there is a submission that no worker has taken yet. Lock held. */
+static bool each_gpu_has_more_to_do(struct oct_engine *engine)
 {
     for (uint64_t i = 1; i <= engine->choice.n_gpus; i++)
         if (engine->first + i > engine->last ||
@@ -163,11 +163,11 @@ static bool all_gpus_are_busy(struct oct_engine *engine)
     return true;
 }
 
-/* The submission that takes n more jobs: the newest if all GPUs are busy, as one batch of several
+/* The submission that takes n more jobs: the newest if no GPU waits for it, as one batch of several
  * B-scans takes far less time than several batches; else a new one. Lock held. */
 static struct submission *submission_for(struct oct_engine *engine, unsigned n)
 {
-    if (all_gpus_are_busy(engine)) {
+    if (each_gpu_has_more_to_do(engine)) {
         struct submission *newest = submission_at(engine, engine->last - 1);
         if (newest->n + n <= engine->max_batch)
             return newest;

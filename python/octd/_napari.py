@@ -27,7 +27,7 @@ class Decibels:
     def __getitem__(self, key: Any) -> NDArray[np.float32]:
         rows, depths, lines = of_axes(key)
         values = self._recording.db(rows, lines, depths)
-        is_plane = isinstance(depths, slice) and isinstance(lines, slice)
+        is_plane = all(isinstance(of, slice) or np.ndim(of) == 1 for of in (depths, lines))
         return values.swapaxes(-1, -2) if is_plane else values
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:

@@ -32,6 +32,9 @@ def _runs(valid: NDArray[np.bool_], most: int) -> Iterator[tuple[int, int, bool]
 def of_axes(key: Any) -> Tuple[Any, Any, Any]:
     """What an index says of each of three axes."""
     parts = list(key) if isinstance(key, tuple) else [key]
+    if len([part for part in parts if part is not Ellipsis]) > 3 or \
+            any(part is None for part in parts):
+        raise IndexError("an index of three axes, and no new ones")
     at = next((i for i, part in enumerate(parts) if part is Ellipsis), len(parts))
     parts[at:at + 1] = [slice(None)] * (4 - len(parts) if at < len(parts) else 3 - len(parts))
     rows, lines, rest = parts
@@ -249,7 +252,8 @@ class Recording:
 
     def db(self, rows: Any = slice(None), lines: Any = slice(None),
            depths: Any = slice(None)) -> NDArray[np.float32]:
-        """Pictures in dB, f32 [rows][lines][depths], each as an index of its axis, all by default.
+        """Pictures in dB, f32 [rows][lines][depths], each as an index of its axis, all by default;
+        a list of numbers, and the step of a slice, must rise.
         A row that is not valid is NaN. u8 pictures stay cut off at their limits."""
         if self.bscans is None:
             raise Error(f"{self.path}: holds spectra and no pictures: reconstruct them (recon)",
@@ -264,7 +268,7 @@ class Recording:
             values *= (hi - lo) / np.float32(255)
             values += lo
         if not self.is_log:
-            values = 10 * np.log10(np.maximum(values, np.float32(LEAST_INTENSITY)))
+            values = np.asarray(10 * np.log10(np.maximum(values, np.float32(LEAST_INTENSITY))))
         if not np.all(valid):
             values[np.logical_not(valid)] = np.nan
         return np.asarray(values, np.float32)

@@ -159,8 +159,10 @@ def plain(literals):
 def messages_of_source():
     """(of warnings and errors that have words of their own, of all literals)"""
     told, all_of = [], ""
-    for path in glob.glob(TOP + "/[acdkp]*/**/*.[ch]*", recursive=True):
-        source = text_of(path)
+    for path in subprocess.check_output(
+            ["find", "analysis", "config", "daemon", "kernels", "pipeline", "-name", "*.[ch]", "-o",
+             "-name", "*.cu", "-o", "-name", "*.cuh"], cwd=TOP, text=True).split():
+        source = text_of(f"{TOP}/{path}")
         for one in re.findall(TELLS + "(" + LITERALS + ")", source):
             told += [plain(one)] if re.search("[a-z]{3}", plain(one)) else []
         all_of += "\n".join(plain(one) for one in re.findall(LITERALS, source) if '"' in one)

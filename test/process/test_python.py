@@ -414,6 +414,7 @@ def recordings():
     with octd.open(again) as made:
         assert not made.is_log
         assert np.allclose(made.db(8), 10 * np.log10(np.maximum(made.bscans[8], 1e-12)), atol=1e-3)
+        assert made.db(8, 1, 2).shape == () and made.db(8, 1, 2) == made.db(8)[1, 2]
 
 
 @case
@@ -439,8 +440,15 @@ def for_napari():
     assert kind == "image" and meta["name"] == "eye" and meta["units"] == ["pixel", "um", "um"], meta
     assert meta["scale"] == [1, depth, line] and line == 10, meta
     assert data.shape == db.shape and data.dtype == db.dtype and not isinstance(data, np.ndarray)
-    for key in (slice(None), 2, (2, slice(9), slice(3)), (slice(1, 3), 7), (..., 5), (-1, 2, 3)):
+    for key in (slice(None), 2, (2, slice(9), slice(3)), (slice(1, 3), 7), (..., 5), (-1, 2, 3),
+                (slice(None), [1, 2, 5], slice(4)), (slice(2, 3), slice(5), [0, 3]), (1, [2, 4])):
         assert np.array_equal(data[key], db[key]), key
+    for key in ((0, 0, 0, 0), (None, 0)):
+        try:
+            data[key]
+            assert False, key
+        except IndexError:
+            pass
     assert reader(TOP + "/README.md") is None and reader([again, again]) is None
     raises("state", "octctl recon makes them", lambda: reader(path)(path))
 

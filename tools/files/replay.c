@@ -82,7 +82,8 @@ struct replay {
     uint32_t block;
     uint64_t start_ns;
     bool late, ended, interrupted, stuck;
-    bool silent; /* the daemon was, for SILENT_NS */
+    bool silent; /* the daemon was, for SILENT_NS, and what it held up is late */
+    bool worst_by_silence;
     uint64_t n_late, worst_ns;
     double elapsed_s;
     struct oct_client_counters counters; /* at the end */
@@ -135,9 +136,9 @@ static void sleep_until(struct replay *r, uint64_t until_ns)
     }
 }
 
-static const char *why_late(const struct replay *r)
+static const char *why_late(bool silent)
 {
-    return r->silent ? "octd took no lines" : "the receiver or this machine is too slow";
+    return silent ? "octd took no lines" : "the receiver or this machine is too slow";
 }
 
 static void note_lateness(struct replay *r, uint64_t due)
@@ -148,11 +149,14 @@ static void note_lateness(struct replay *r, uint64_t due)
     bool late = behind > (period > LEAST_LATE_NS ? period : LEAST_LATE_NS);
     if (late && r->n_late == 0)
         fprintf(stderr, "octctl replay: behind schedule by %.3f s: %s\n", (double)behind / 1e9,
-                why_late(r));
+                why_late(r->silent));
     if (late && !r->late)
         r->n_late++;
-    if (late && behind > r->worst_ns)
+    if (late && behind > r->worst_ns) {
         r->worst_ns = behind;
+        r->worst_by_silence = r->silent;
+    }
+    r->silent = r->silent && late; /* until what the silence held up has been caught up with */
     r->late = late;
 }
 
@@ -476,7 +480,7 @@ static void print_summary(const struct replay *r)
         printf("; %" PRIu64 " lines missing in the recording left out", r->counters.lines_skipped);
     if (r->n_late > 0)
         printf("; fell behind by %.3f s, %" PRIu64 " time%s: %s", (double)r->worst_ns / 1e9,
-               r->n_late, r->n_late == 1 ? "" : "s", why_late(r));
+               r->n_late, r->n_late == 1 ? "" : "s", why_late(r->worst_by_silence));
     printf("%s\n", r->interrupted ? "; interrupted" : "");
 }
 
