@@ -64,11 +64,14 @@ def it_is_off_until_it_is_asked_for():
                                          score=None, min_score=0), status["average"]
         assert daemon.ask("set", key="average.bscans", value="4")["ok"]
         daemon.wait(lambda s: not average_of(s)["at_rest"])
-        shown = [receive(pictures)[2] for _ in range(3)] and []
+        third, shown = [receive(pictures)[2] for _ in range(3)][-1], []
         for i in range(7):
             status = scanner.scan(eye(10 + i, 300))
             shown.append(receive(pictures)[2])
             _, header, mean = receive(averages)
+            if i == 0 and header["frame_num"] == 2:  # its stage was woken before it came to it
+                shown.insert(0, third)
+                _, header, mean = receive(averages)
             window = shown[-4:]
             assert header["dataset"] == "analysis/average" and header["unit"] == "dB", header
             assert header["averaged"] == len(window) == status["average"]["averaged"], header
