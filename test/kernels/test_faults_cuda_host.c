@@ -354,13 +354,15 @@ static unsigned count_calls(const struct oct_engine_options *options, unsigned *
     return cuda_host_n_calls();
 }
 
+/* B-scans that wait become batches of two: a run has down to half the calls of the one that was
+ * counted, and later faults do not come. */
 static void test_call_fails(void **state)
 {
     for (int o = 0; o < 2; o++) {
         unsigned n_operations, n_hit = 0, n_calls = count_calls(&few[o], &n_operations);
         for (unsigned n = 1; n <= n_calls; n += STRIDE)
             n_hit += run_with_fault(&oct_engine_cuda, CUDA_HOST_CALL_FAILS, n, &few[o]);
-        assert_true(n_hit > 3 * n_calls / 5 / STRIDE); /* not: those of destroy */
+        assert_true(n_hit > 3 * n_calls / 10 / STRIDE); /* not: those of destroy */
     }
 }
 
@@ -371,7 +373,8 @@ static void test_work_fails(void **state)
         count_calls(&few[o], &n_operations);
         for (unsigned n = 1; n <= n_operations; n += STRIDE)
             n_hit += run_with_fault(&oct_engine_cuda, CUDA_HOST_WORK_FAILS, n, &few[o]);
-        assert_true((n_hit + 4) * STRIDE > n_operations); /* the last may pass after all are done */
+        /* The last may pass after all are done. */
+        assert_true((n_hit + 4) * STRIDE > n_operations / 2);
     }
 }
 
@@ -382,7 +385,7 @@ static void test_failover(void **state)
         count_calls(&few[o], &n_operations);
         for (unsigned n = 1; n <= n_operations; n += 3 * STRIDE)
             n_hit += run_with_fault(&oct_engine_failover, CUDA_HOST_WORK_FAILS, n, &few[o]);
-        assert_true(n_hit > n_operations / 6 / STRIDE);
+        assert_true(n_hit > n_operations / 12 / STRIDE);
     }
 }
 
