@@ -1,6 +1,7 @@
 #include "analysis/quality/quality.h"
 
 #include "pipeline/base/histogram.h"
+#include "pipeline/base/wide.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #define N_BINS 512u
 #define MOST_LINES 128u /* looked at of a B-scan */
 #define MOST_PROFILE 256u
+#define MOST_MOVE (MOST_PROFILE / 8) /* values of the profile that are looked at as motion */
 #define LEVEL_BSCANS 100.0
 #define SMOOTH 0.2
 #define MOST_DB 400.0
@@ -37,6 +39,7 @@ struct oct_analysis {
     uint64_t n_blinks, n_motions;
     unsigned n_profile;
     float profile[MOST_PROFILE]; /* of the newest B-scan over depth, its mean taken away */
+    uint32_t *columns;           /* [D] sums of u8 pixels over the A-lines */
     bool has_result;
 };
 
@@ -81,25 +84,44 @@ static void count_f32(const struct oct_analysis *a, const float *pixels, struct 
         }
 }
 
-/* A pixel is its own bin: 256 of them, spread over the 512. Depths are summed first as they lie,
- * which is the part that takes the time. */
+OCT_WIDE static void add_pixels(uint32_t *restrict sums, const uint8_t *restrict pixel, uint32_t n)
+{
+    for (uint32_t d = 0; d < n; d++)
+        sums[d] += pixel[d];
+}
+
+/* Neighbours are often alike: in counts of their own, one need not wait for the other. */
+static void count_pixels(uint32_t counts[4][256], const uint8_t *pixel, uint32_t n)
+{
+    uint32_t d = 0;
+    for (; d + 4 <= n; d += 4) {
+        counts[0][pixel[d]]++;
+        counts[1][pixel[d + 1]]++;
+        counts[2][pixel[d + 2]]++;
+        counts[3][pixel[d + 3]]++;
+    }
+    for (; d < n; d++)
+        counts[0][pixel[d]]++;
+}
+
+/* A pixel is its own bin: 256 of them, spread over the 512. */
 static void count_u8(const struct oct_analysis *a, const uint8_t *pixels, struct look *look)
 {
-    uint32_t counts[256] = {0};
+    uint32_t counts[4][256] = {{0}};
+    memset(a->columns, 0, a->depth * sizeof(*a->columns));
     for (uint32_t j = 0; j < a->n_lines; j += a->line_step) {
-        const uint8_t *pixel = pixels + (size_t)j * a->depth;
-        for (uint32_t b = 0; b < a->n_profile; b++) {
-            uint32_t from = (uint32_t)((uint64_t)b * a->depth / a->n_profile), sum = 0;
-            uint32_t to = (uint32_t)((uint64_t)(b + 1) * a->depth / a->n_profile);
-            for (uint32_t d = from; d < to; d++) {
-                counts[pixel[d]]++;
-                sum += pixel[d];
-            }
-            look->profile[b] += sum;
-        }
+        count_pixels(counts, pixels + (size_t)j * a->depth, a->depth);
+        add_pixels(a->columns, pixels + (size_t)j * a->depth, a->depth);
+    }
+    for (uint32_t b = 0; b < a->n_profile; b++) {
+        const uint32_t from = (uint32_t)((uint64_t)b * a->depth / a->n_profile);
+        const uint32_t to = (uint32_t)((uint64_t)(b + 1) * a->depth / a->n_profile);
+        for (uint32_t d = from; d < to; d++)
+            look->profile[b] += a->columns[d];
     }
     for (unsigned i = 0; i < 256; i++)
-        look->bin[i * (N_BINS - 1) / 255] += counts[i];
+        look->bin[i * (N_BINS - 1) / 255] +=
+            counts[0][i] + counts[1][i] + counts[2][i] + counts[3][i];
 }
 
 static double percentile(const struct look *look, double share)
@@ -135,26 +157,41 @@ static void measure(struct oct_analysis *a, const struct look *look)
 
 /* ---- motion ---- */
 
-static double match(const float *a, const float *b, int n, int shift)
+/* dots[most + shift] = sum over i of a[i] b[i + shift], of n values each, for all shifts of up to
+ * `most` to both sides. */
+OCT_WIDE static void dots_of(const float *restrict a, const float *restrict b, int n, int most,
+                             double *restrict dots)
 {
-    double dot = 0, aa = 0, bb = 0;
-    for (int i = 0; i < n; i++) {
-        int j = i + shift;
-        if (j < 0 || j >= n)
-            continue;
-        dot += (double)a[i] * (double)b[j];
-        aa += (double)a[i] * (double)a[i];
-        bb += (double)b[j] * (double)b[j];
-    }
-    return aa > 0 && bb > 0 ? dot / sqrt(aa * bb) : 0;
+    float wide[MOST_PROFILE + 2 * MOST_MOVE] = {0};
+    memcpy(wide + most, b, (size_t)n * sizeof(*b));
+    memset(dots, 0, (size_t)(2 * most + 1) * sizeof(*dots));
+    for (int i = 0; i < n; i++)
+        for (int shift = 0; shift <= 2 * most; shift++)
+            dots[shift] += (double)a[i] * (double)wide[i + shift];
 }
 
-static bool has_moved(const float *before, const float *now, unsigned n)
+/* squares[i]: the sum of the squares of the first i of n values */
+static void add_squares(const float *values, int n, double *squares)
 {
-    int most = (int)n / 8, best = 0;
-    double best_match = match(before, now, (int)n, 0);
+    squares[0] = 0;
+    for (int i = 0; i < n; i++)
+        squares[i + 1] = squares[i] + (double)values[i] * (double)values[i];
+}
+
+static bool has_moved(const float *before, const float *now, unsigned n_profile)
+{
+    const int n = (int)n_profile, most = n / 8;
+    double dots[2 * MOST_MOVE + 1], a[MOST_PROFILE + 1], b[MOST_PROFILE + 1], best_match = 0;
+    int best = 0;
+    dots_of(before, now, n, most, dots);
+    add_squares(before, n, a);
+    add_squares(now, n, b);
+    if (a[n] > 0 && b[n] > 0)
+        best_match = dots[most] / sqrt(a[n] * b[n]);
     for (int shift = -most; shift <= most; shift++) {
-        double m = match(before, now, (int)n, shift);
+        const int up = shift < 0 ? -shift : 0, down = shift > 0 ? shift : 0;
+        const double aa = a[n - down] - a[up], bb = b[n - up] - b[down];
+        const double m = aa > 0 && bb > 0 ? dots[most + shift] / sqrt(aa * bb) : 0;
         if (m > best_match + 1e-6) {
             best_match = m;
             best = shift;
@@ -251,6 +288,8 @@ static void quality_reset(struct oct_analysis *a)
 
 static void quality_destroy(struct oct_analysis *a)
 {
+    if (a)
+        free(a->columns);
     free(a);
 }
 
@@ -267,6 +306,12 @@ static enum oct_err quality_create(struct oct_analysis **out,
     a->depth = setup->input->dims[1];
     a->line_step = (a->n_lines + MOST_LINES - 1) / MOST_LINES;
     a->n_profile = a->depth < MOST_PROFILE ? a->depth : MOST_PROFILE;
+    a->columns = malloc(a->depth * sizeof(*a->columns));
+    if (!a->columns) {
+        quality_destroy(a);
+        *out = NULL;
+        return oct_fail(err, OCT_E_NO_MEMORY, "quality: out of memory");
+    }
     *form = (struct oct_image_form){
         .name = "quality",
         .quantity = OCT_QUANTITY_NUMBERS,

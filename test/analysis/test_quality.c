@@ -87,6 +87,49 @@ TEST(another_volume_and_a_gap_are_no_motion)
     close_rig(&r);
 }
 
+/* Of 100 depths a layer moves by more than 2, and is found by up to 12 to both sides. */
+TEST(a_layer_has_moved_by_more_than_a_fiftieth)
+{
+    static const struct {
+        int by;
+        bool is_motion;
+    } moves[] = {{1, false}, {-1, false}, {2, false},  {-2, false}, {3, true},
+                 {-3, true}, {12, true},  {-12, true}, {20, false}, {-20, false}};
+    struct rig r;
+    unsigned at = 40;
+    open_rig(&r, false);
+    look_at(&r, 0, at, false);
+    for (unsigned i = 0; i < sizeof(moves) / sizeof(moves[0]); i++) {
+        at = (unsigned)((int)at + moves[i].by);
+        assert_int_equal(look_at(&r, i + 1, at, false)[OCT_QUALITY_MOTION], moves[i].is_motion);
+    }
+    close_rig(&r);
+}
+
+TEST(every_pixel_counts_once)
+{
+    static const uint8_t values[4] = {10, 60, 120, 200};
+    struct rig r;
+    double sum = 0, sum2 = 0;
+    open_rig(&r, true);
+    r.bscan.frame.lo = 0;
+    r.bscan.frame.hi = 255;
+    uint8_t *pixels = r.bscan.memory;
+    for (size_t i = 0; i < (size_t)M * D; i++)
+        pixels[i] = values[i % 4];
+    for (unsigned i = 0; i < 4; i++) {
+        sum += values[i] / 4.0;
+        sum2 += values[i] * values[i] / 4.0;
+    }
+    oct_suite_bscan_number(&r.bscan, 0, V);
+    must(oct_quality_cpu.run.push(r.analysis, &r.bscan.frame, &failure));
+    assert_int_equal(oct_suite_take(&oct_quality_cpu, r.analysis, &r.bscan.frame.info, &r.result),
+                     OCT_OK);
+    const float *row = r.result.memory;
+    assert_true(fabs((double)row[OCT_QUALITY_SHARPNESS] * sum * sum / sum2 - 1) < 0.01);
+    close_rig(&r);
+}
+
 /* Sharpness of a picture of two intensities, by hand: share p at a, the rest at b. */
 TEST(sharpness_is_the_ratio_of_moments)
 {
