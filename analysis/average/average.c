@@ -45,7 +45,7 @@ struct window {
     uint32_t n_most, n;      /* B-scans that it holds at most; now */
     uint32_t next;           /* place of the next one */
     uint32_t next_sum;       /* A-line of which the sums are made anew next */
-    float *frames;           /* [n_most][M][D]: value * weight */
+    float *frames;           /* [n_most][M][D]: value * weight; NULL: none is taken out again */
     float *line_weights;     /* [n_most][M]; the weight of a pixel is that of its line times ... */
     float *depth_weights;    /* [n_most][D]; ... that of its depth */
     double *sum;             /* [M][D] */
@@ -114,6 +114,7 @@ struct oct_analysis {
 
     bool any, has_reference;
     bool is_given; /* the block's image */
+    bool is_shown; /* `now` has the window's mean */
     struct oct_bscan_info newest;
     unsigned n_in_a_row; /* rejected */
     uint64_t n_rejected, n_resets;
@@ -288,7 +289,7 @@ static void convert(float *to, bool to_is_db, const float *from, bool from_is_db
 
 /* ---- the window ----
  * The mean of its B-scans: each is kept as it was added, shifted and weighted, so that it can be
- * taken out again exactly.
+ * taken out again exactly. Of a block, which is left as a whole, none is kept.
  *
  * Sums are of doubles, weights are multiples of 1/4096 and thus exact in floats. What rounding
  * leaves behind when a bright pixel goes does not stay: the sums of a few A-lines are made anew
@@ -318,16 +319,18 @@ static void clear_window(struct window *w)
 }
 
 static enum oct_err init_window(struct window *w, uint32_t n_lines, uint32_t depth, uint32_t n_most,
-                                struct oct_error *err)
+                                bool is_block, struct oct_error *err)
 {
     *w = (struct window){.n_lines = n_lines, .depth = depth, .n_most = n_most};
-    w->frames = oct_aligned_alloc(CACHE_LINE, pixels_of(w) * n_most, sizeof(*w->frames));
+    if (!is_block)
+        w->frames = oct_aligned_alloc(CACHE_LINE, pixels_of(w) * n_most, sizeof(*w->frames));
     w->line_weights = calloc((size_t)n_most * n_lines, sizeof(*w->line_weights));
     w->depth_weights = calloc((size_t)n_most * depth, sizeof(*w->depth_weights));
     w->sum = oct_aligned_alloc(CACHE_LINE, pixels_of(w), sizeof(*w->sum));
     w->weight = oct_aligned_alloc(CACHE_LINE, pixels_of(w), sizeof(*w->weight));
     w->scratch = calloc(5 * (size_t)depth, sizeof(*w->scratch));
-    if (!w->frames || !w->line_weights || !w->depth_weights || !w->sum || !w->weight || !w->scratch)
+    if ((!w->frames && !is_block) || !w->line_weights || !w->depth_weights || !w->sum ||
+        !w->weight || !w->scratch)
         return oct_fail(err, OCT_E_NO_MEMORY, "average: out of memory for %u B-scans of %u x %u",
                         n_most, n_lines, depth);
     clear_window(w);
@@ -406,8 +409,10 @@ static void add_to_window(struct window *w, const float *values, const uint8_t *
                           struct shift shift)
 {
     const struct taps lines = taps_of(shift.lines), depths = taps_of(shift.depth);
+    if (w->n == w->n_most && !w->frames)
+        clear_window(w);
     const bool is_full = w->n == w->n_most;
-    float *frame = w->frames + w->next * pixels_of(w), *moved = w->scratch;
+    float *frame = w->frames ? w->frames + w->next * pixels_of(w) : NULL, *moved = w->scratch;
     float *line_weights = w->line_weights + (size_t)w->next * w->n_lines;
     float *depth_weights = w->depth_weights + (size_t)w->next * w->depth;
     float *new_weights = w->scratch + 4 * (size_t)w->depth;
@@ -419,7 +424,8 @@ static void add_to_window(struct window *w, const float *values, const uint8_t *
             replace_values(w->sum + at, moved, frame + at, w->depth);
         } else {
             add_values(w->sum + at, moved, w->depth);
-            memcpy(frame + at, moved, w->depth * sizeof(*frame));
+            if (frame)
+                memcpy(frame + at, moved, w->depth * sizeof(*frame));
         }
         weigh_pixels(w->weight + at, new_weights, part, depth_weights,
                      is_full ? line_weights[j] : 0, w->depth);
@@ -428,7 +434,8 @@ static void add_to_window(struct window *w, const float *values, const uint8_t *
     memcpy(depth_weights, new_weights, w->depth * sizeof(*depth_weights));
     w->n += w->n < w->n_most;
     w->next = (w->next + 1) % w->n_most;
-    sum_anew(w);
+    if (w->frames)
+        sum_anew(w);
 }
 
 /* ---- the picture that is registered ----
@@ -669,22 +676,25 @@ static void add_to_reference(struct oct_analysis *a, uint32_t line, const float 
     add_to_prepare(&a->prepare, line, intensity);
 }
 
-/* The mean becomes the image, and the reference of the next B-scan: without contrast there is
- * none. */
-static enum oct_err make_image(struct oct_analysis *a)
+/* The mean becomes the image, where it is given now, and the reference of the next B-scan, where
+ * one follows: without contrast there is none. */
+static enum oct_err use_mean(struct oct_analysis *a, bool is_image, bool is_reference)
 {
     const uint32_t depth = a->input.dims[1];
     float *mean = a->line;
-    if (a->rigid)
+    is_reference = is_reference && a->rigid;
+    if (is_reference)
         begin_prepare(&a->prepare);
-    for (uint32_t j = 0; j < a->input.dims[0]; j++) {
+    for (uint32_t j = 0; j < a->input.dims[0] && (is_image || is_reference); j++) {
         const size_t at = (size_t)j * depth;
         mean_of(mean, a->window.sum + at, a->window.weight + at, depth);
-        write_line(a, j, mean);
-        if (a->rigid)
+        if (is_image)
+            write_line(a, j, mean);
+        if (is_reference)
             add_to_reference(a, j, mean);
     }
-    if (!a->rigid)
+    a->is_shown = is_image;
+    if (!is_reference)
         return OCT_OK;
     enum oct_err e = end_prepare(&a->prepare, a->err);
     e = e ? e : oct_rigid_set_reference(a->rigid, &a->prepare.picture, a->err);
@@ -712,10 +722,18 @@ static bool is_same_block(const struct oct_analysis *a, const struct oct_bscan_i
            info->bscan / a->settings.repeats == a->newest.bscan / a->settings.repeats;
 }
 
+/* The mean of what has come, unless `now` has it. */
+static void show_window(struct oct_analysis *a)
+{
+    if (!a->is_shown)
+        use_mean(a, true, false);
+}
+
 /* The block before was not whole: it is given as far as it came. */
 static void leave_block(struct oct_analysis *a)
 {
     if (a->window.n > 0 && !a->is_given) {
+        show_window(a);
         struct made made = a->now;
         a->now = a->before;
         a->before = made;
@@ -726,6 +744,12 @@ static void leave_block(struct oct_analysis *a)
 }
 
 /* ---- the contract's functions ---- */
+
+/* Whether it is the last of a block, after which none is registered onto it. */
+static bool is_last_of_block(const struct oct_analysis *a, const struct oct_bscan_info *info)
+{
+    return has_blocks(a) && info->bscan % a->settings.repeats + 1 == a->settings.repeats;
+}
 
 /* What became of a B-scan that was brought in. */
 static enum oct_err judge_bscan(struct oct_analysis *a, const struct oct_image_frame *bscan,
@@ -753,7 +777,8 @@ static enum oct_err judge_bscan(struct oct_analysis *a, const struct oct_image_f
     a->n_in_a_row = 0;
     a->now.lo = bscan->lo;
     a->now.hi = bscan->hi;
-    return make_image(a);
+    const bool is_last = is_last_of_block(a, &bscan->info);
+    return use_mean(a, !has_blocks(a) || is_last, !is_last);
 }
 
 static enum oct_err average_push(struct oct_analysis *a, const struct oct_image_frame *bscan,
@@ -777,8 +802,9 @@ static enum oct_err average_push(struct oct_analysis *a, const struct oct_image_
     if (e)
         return e;
     note_numbers(a, info);
-    const bool is_last = info->bscan % a->settings.repeats + 1 == a->settings.repeats;
-    a->now.is_due = a->window.n > 0 && (!has_blocks(a) || is_last);
+    a->now.is_due = a->window.n > 0 && (!has_blocks(a) || is_last_of_block(a, info));
+    if (a->now.is_due)
+        show_window(a);
     a->is_given = a->is_given || a->now.is_due;
     return OCT_OK;
 }
@@ -812,6 +838,8 @@ static void average_end(struct oct_analysis *a)
     if (!a->is_on || !has_blocks(a))
         return;
     a->now.is_due = a->window.n > 0 && !a->is_given;
+    if (a->now.is_due)
+        show_window(a);
     a->is_given = true;
 }
 
@@ -844,7 +872,7 @@ enum oct_err oct_average_check(const struct oct_average_settings *settings, uint
 {
     const uint32_t n_most = n_of_window(settings), least = OCT_PICTURE_LEAST_SIDE;
     const double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    const double bytes = (double)n_lines * depth * (4.0 * n_most + 16);
+    const double bytes = (double)n_lines * depth * (settings->repeats > 1 ? 16 : 4.0 * n_most + 16);
     enum oct_err e = check_settings(settings, err);
     if (e || n_most < 2)
         return e;
@@ -905,7 +933,7 @@ static enum oct_err make_parts(struct oct_analysis *a, struct oct_error *err)
     enum oct_err e = oct_average_check(&a->settings, n_lines, depth, err);
     if (e || n_of_window(&a->settings) < 2)
         return e;
-    e = init_window(&a->window, n_lines, depth, n_of_window(&a->settings), err);
+    e = init_window(&a->window, n_lines, depth, n_of_window(&a->settings), has_blocks(a), err);
     if (!e && a->settings.registration == OCT_AVERAGE_RIGID)
         e = make_rigid(a, err);
     if (e)

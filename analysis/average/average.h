@@ -30,8 +30,8 @@
  * Without registration every flyback begins it anew. Neighbours of a raster are averaged like
  * others, as far as they match: the average is then of neighbouring places.
  *
- * Memory: 4 bytes a pixel for each B-scan of the window, and 16 a pixel. With N = 1 the analysis is
- * at rest. Speed: see octbench average. */
+ * Memory: 4 bytes a pixel for each B-scan of the window (none for those of a block), and 16 a
+ * pixel. With N = 1 the analysis is at rest. Speed: see octbench average. */
 #ifndef OCT_ANALYSIS_AVERAGE_AVERAGE_H
 #define OCT_ANALYSIS_AVERAGE_AVERAGE_H
 

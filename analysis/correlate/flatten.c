@@ -1,5 +1,7 @@
 #include "analysis/correlate/flatten.h"
 
+#include "pipeline/base/wide.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,14 +43,15 @@ static bool blur_init(struct blur *b, uint32_t height, uint32_t width, double si
     return true;
 }
 
-static void add_scaled(float *restrict to, const float *restrict from, float weight, uint32_t n)
+static inline void add_scaled(float *restrict to, const float *restrict from, float weight,
+                              uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         to[i] += weight * from[i];
 }
 
 /* out may be in. Zeros beyond the border. */
-static void blur(struct blur *b, const float *in, float *out)
+OCT_WIDE static void blur(struct blur *b, const float *in, float *out)
 {
     const size_t w = b->width;
     memset(b->rows, 0, b->height * w * sizeof(*b->rows));
@@ -74,11 +77,12 @@ static void sum_bins(const struct oct_picture *p, uint32_t bin, uint32_t width, 
 {
     for (uint32_t y = 0; y < p->height; y++) {
         const size_t row = (size_t)y * p->width, to = (size_t)(y / bin) * width;
-        for (uint32_t x = 0; x < p->width; x++)
-            if (oct_picture_is_valid(p, row + x)) {
-                sums[to + x / bin] += p->pixels[row + x];
-                weights[to + x / bin] += 1;
-            }
+        for (uint32_t i = 0, x = 0; i < width; i++)
+            for (uint32_t k = 0; k < bin && x < p->width; k++, x++)
+                if (oct_picture_is_valid(p, row + x)) {
+                    sums[to + i] += p->pixels[row + x];
+                    weights[to + i] += 1;
+                }
     }
 }
 

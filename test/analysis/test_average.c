@@ -358,6 +358,37 @@ static void missing_lines_have_no_weight(void **state)
     close_rig(r);
 }
 
+/* Whether the image is a mean of that place. */
+static bool is_of_kind(const struct rig *r, uint64_t kind)
+{
+    static double expected[N_PX];
+    for (size_t i = 0; i < N_PX; i++)
+        expected[i] = scene((double)(i / D), (double)(i % D), kind);
+    return rms(r, expected, 2) < 1;
+}
+
+/* The last of a block is left out: the block's image is the mean of the others. */
+static void a_block_may_end_with_a_bscan_that_is_left_out(void **state)
+{
+    struct oct_average_settings s = usual;
+    s.repeats = 4;
+    struct rig *r = open_rig(&s, true, OCT_SAMPLE_F32, V);
+    for (unsigned k = 0; k < 8; k++) {
+        number(r, k, V);
+        fill(r, 0, 0, k == 3 ? 9 : k / 4, 1, true);
+        assert_int_equal(push(r), k % 4 == 3);
+    }
+    assert_true(is_of_kind(r, 1) && (int)said(r, OCT_AVERAGE_AVERAGED) == 4);
+    for (unsigned k = 8; k < 12; k++) {
+        number(r, k, V);
+        fill(r, 0, 0, k == 11 ? 9 : 2, 1, true);
+        assert_int_equal(push(r), k == 11);
+    }
+    assert_true(is_of_kind(r, 2) && (int)said(r, OCT_AVERAGE_AVERAGED) == 3);
+    assert_int_equal((int)said(r, OCT_AVERAGE_REJECTED), 2);
+    close_rig(r);
+}
+
 static void repeats_are_averaged_in_blocks(void **state)
 {
     struct oct_average_settings s = usual;
@@ -375,13 +406,16 @@ static void repeats_are_averaged_in_blocks(void **state)
             continue;
         assert_int_equal((int)said(r, OCT_AVERAGE_AVERAGED), at == 8 ? 2 : 4);
         assert_int_equal(r->result.info.bscan, at == 8 ? 5 : at);
+        assert_true(is_of_kind(r, r->result.info.bscan / 4));
     }
     struct oct_error err;
     number(r, 12, V);
+    fill(r, 0, 0, 12, 1, true);
     assert_false(push(r));
     oct_average_cpu.run.end(r->analysis);
     assert_int_equal(oct_average_cpu.run.take(r->analysis, &r->result, &err), OCT_OK);
     assert_int_equal((int)said(r, OCT_AVERAGE_AVERAGED), 1);
+    assert_true(is_of_kind(r, 12));
     assert_int_equal(oct_average_cpu.run.take(r->analysis, &r->result, &err), OCT_E_AGAIN);
     close_rig(r);
 }
@@ -440,6 +474,7 @@ int main(void)
         cmocka_unit_test(a_window_of_one_is_replaced),
         cmocka_unit_test(missing_lines_have_no_weight),
         cmocka_unit_test(repeats_are_averaged_in_blocks),
+        cmocka_unit_test(a_block_may_end_with_a_bscan_that_is_left_out),
         cmocka_unit_test(pixels_have_the_limits_of_the_picture),
         cmocka_unit_test(it_rests_until_it_is_configured),
     };
