@@ -7,7 +7,7 @@
 
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&                \
     !defined(__SANITIZE_THREAD__)
-#define OCT_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
+#define OCT_WIDE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
 #define OCT_WIDE
 #endif

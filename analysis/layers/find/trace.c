@@ -162,7 +162,7 @@ static void allocate(struct oct_trace *t)
                   {&t->region, m},
                   {&t->taps, t->reach},
                   {&t->line_taps, 2 * (m + OCT_TRACE_LINES) + 1},
-                  {&t->window, width + 1 + 2 * (size_t)t->reach},
+                  {&t->window, 2 * width + 1 + 2 * (size_t)t->reach},
                   {&t->scores, m * width},
                   {&t->leads, m * width}};
 
@@ -170,6 +170,7 @@ static void allocate(struct oct_trace *t)
         *floats[i].to = oct_trace_array(t, floats[i].n, sizeof(float));
     if (t->line_taps)
         t->line_taps += m + OCT_TRACE_LINES;
+    t->tap_sums = oct_trace_array(t, m, sizeof(double));
     t->costs = oct_trace_array(
         t, 2 * (size_t)g->n_columns * (g->n_rows + 1 + g->most) + OCT_TRACE_WIDE, sizeof(int16_t));
     t->totals = oct_trace_array(t, (size_t)g->n_columns * t->n_nodes, sizeof(int16_t));

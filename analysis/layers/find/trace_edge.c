@@ -79,6 +79,9 @@ static uint32_t plan_taps(struct oct_trace *trace, float sigma, float line_sigma
         trace->line_taps[i] = abs(i) > line_reach ? 0
                               : i ? expf(-(float)(i * i) / (2 * line_sigma * line_sigma))
                                   : 1;
+    double total = 0;
+    for (int i = 0; i <= line_reach; i++)
+        trace->tap_sums[i] = total += (double)trace->line_taps[i];
     return reach;
 }
 
@@ -114,20 +117,17 @@ OCT_WIDE static void slope_line(struct oct_trace *trace, uint32_t j, float centr
         slopes[n - 1 + w] = above[w] + share * (above[w + 1] - above[w]);
 }
 
-/* The sum of the taps about A-line j, of A-lines that are there. *inner: the same of an A-line that
- * has all of them; 0: not known yet. */
-static float sum_taps(const struct oct_trace *trace, int j, float *inner)
+/* The sum of the taps about A-line j, of A-lines that are there. */
+static float sum_taps(const struct oct_trace *trace, int j)
 {
-    const int m = (int)trace->setup.n_lines, reach = (int)trace->line_reach;
-    const int first = j > reach ? j - reach : 0, end = j + reach < m ? j + reach + 1 : m;
-    const bool has_all = !trace->line_valid && end - first == 2 * reach + 1;
+    const int last = (int)trace->setup.n_lines - 1, reach = (int)trace->line_reach;
+    const int before = j < reach ? j : reach, behind = last - j < reach ? last - j : reach;
     float total = 0;
 
-    if (has_all && *inner > 0)
-        return *inner;
-    for (int i = first; i < end; i++)
+    if (!trace->line_valid)
+        return (float)(trace->tap_sums[before] + trace->tap_sums[behind] - trace->tap_sums[0]);
+    for (int i = j - before; i <= j + behind; i++)
         total += oct_trace_has_line(trace, (uint32_t)i) ? trace->line_taps[i - j] : 0;
-    *inner = has_all ? total : *inner;
     return total;
 }
 
@@ -160,12 +160,11 @@ static inline __attribute__((always_inline)) void sum_lines(const struct oct_tra
 OCT_WIDE static void smooth_lines(struct oct_trace *trace, uint32_t n)
 {
     const int m = (int)trace->setup.n_lines;
-    float inner = 0;
 
     for (int j = 0; j < m; j += LINES) {
         float totals[LINES] = {0};
         for (int l = 0; l < LINES && j + l < m; l++)
-            totals[l] = sum_taps(trace, j + l, &inner);
+            totals[l] = sum_taps(trace, j + l);
         for (uint32_t w = 0; w < n; w += PART) {
             const uint32_t left = n - w;
             float sums[LINES][PART];
@@ -242,39 +241,51 @@ static bool is_outside(const struct oct_trace *trace, const struct oct_trace_bou
     return !(a > b) && ((!isnan(a) && at < a) || (!isnan(b) && at > b));
 }
 
-/* The least total that leads to each place, from those of the A-line before: a sweep down and one
- * up, side by side. Away from the curve the price alone bounds a step. */
-static void lead(const float *restrict before, float price, uint32_t width, float *restrict now,
-                 float *restrict upward)
+/* The least total that leads to each place, from those of the A-line before: the least of what lies
+ * before it and behind it, less the price from the one end and the other. Away from the curve the
+ * price alone bounds a step. room: [2 width]. */
+OCT_WIDE static void lead(const float *restrict before, float price, uint32_t width,
+                          float *restrict now, float *restrict room)
 {
-    float down = before[0], up = before[width - 1];
+    float *restrict down = room, *restrict up = room + width;
+    float least_down = INFINITY, least_up = INFINITY;
 
     for (uint32_t w = 0; w < width; w++) {
-        now[w] = down = oct_trace_lesser(down + price, before[w]);
-        upward[width - 1 - w] = up = oct_trace_lesser(up + price, before[width - 1 - w]);
+        down[w] = before[w] - price * (float)w;
+        up[w] = before[w] + price * (float)w;
+    }
+    for (uint32_t w = 0; w < width; w++) {
+        down[w] = least_down = oct_trace_lesser(least_down, down[w]);
+        up[width - 1 - w] = least_up = oct_trace_lesser(least_up, up[width - 1 - w]);
     }
     for (uint32_t w = 0; w < width; w++)
-        now[w] = oct_trace_lesser(now[w], upward[w]);
+        now[w] = oct_trace_lesser(down[w] + price * (float)w, up[w] - price * (float)w);
+}
+
+/* The first of the least totals, with the price of a step from there to `was`. */
+OCT_WIDE static int first_least(const float *restrict now, float price, int was, int width,
+                                float *restrict totals)
+{
+    float least = INFINITY;
+    int first = 0;
+
+    for (int v = 0; v < width; v++)
+        totals[v] = now[v] + price * (float)abs(v - was);
+    for (int v = 0; v < width; v++)
+        least = oct_trace_lesser(totals[v], least);
+    while (first < width - 1 && totals[first] > least)
+        first++;
+    return first;
 }
 
 static void follow_back(const struct oct_trace *trace, uint32_t width, float price, float *path)
 {
+    const uint32_t last = trace->setup.n_lines - 1;
     int best = 0;
 
-    for (uint32_t j = trace->setup.n_lines; j-- > 0;) {
-        const float *now = trace->leads + (size_t)j * width;
-        bool is_last = j == trace->setup.n_lines - 1;
-        int was = best;
-        float least = INFINITY;
-        for (int v = 0; v < (int)width; v++) {
-            float x = now[v] + (is_last ? 0 : price * (float)abs(v - was));
-            if (x < least) {
-                least = x;
-                best = v;
-            }
-        }
-        path[j] = (float)best;
-    }
+    for (uint32_t j = last + 1; j-- > 0; path[j] = (float)best)
+        best = first_least(trace->leads + (size_t)j * width, j < last ? price : 0, best, (int)width,
+                           trace->window);
 }
 
 /* The path of least cost about the layer's, to line. */

@@ -114,6 +114,7 @@ void oct_trace_inner_init(struct oct_trace *trace)
                  (f->most_opl + 1 + 2 * GUARD);
     f->cells = oct_trace_array(trace, (size_t)f->n_columns * f->n_rows, sizeof(float));
     f->costs = oct_trace_array(trace, N_BORDERS * ((size_t)f->n_rows + 1), sizeof(float));
+    f->least = oct_trace_array(trace, f->n_columns, sizeof(uint16_t));
     f->levels = oct_trace_array(trace, (size_t)N_TISSUES * f->n_columns, sizeof(float));
     f->known = oct_trace_array(trace, N_GAINS * N_TISSUES, sizeof(float));
     for (int i = 0; f->known && i < N_GAINS * N_TISSUES; i++)
@@ -580,6 +581,8 @@ static void add_column(struct oct_trace *trace, uint32_t c, const uint16_t *from
     const struct states s = states_of(f);
     struct units units = {.least = least_of(from + s.first, s.last - s.first)};
 
+    if (c > 0)
+        f->least[c - 1] = units.least; /* moves lead to no less */
     fill_units(trace, c, &units);
     const int fibres = f->rows[c] > f->ilm[c] + 1 ? f->rows[c] + BELOW_FIBRES : f->ilm[c];
     forget(to + s.first - MOST_STEPS * s.row,
@@ -591,18 +594,20 @@ static void add_column(struct oct_trace *trace, uint32_t c, const uint16_t *from
     }
 }
 
-/* From the borders of one column to those of the column before that lead to them. */
-static void step_back(const struct oct_trace_inner *f, const uint16_t *totals, int at[3])
+/* From the borders of one column to those of the column before that lead to them. least: of its
+ * totals. */
+static void step_back(const struct oct_trace_inner *f, const uint16_t *totals, int least, int at[3])
 {
     const struct states s = states_of(f);
     const int own[3] = {at[0], at[1], at[2]}, steps = (int)f->steps, price = f->price;
-    int best = INT_MAX;
+    /* The same borders lead there too, at no price. */
+    int best = totals[state_at(&s, own[0], own[1] - own[0], own[2] - own[1])] + 1;
 
     for (int da = -steps; da <= steps; da++)
         for (int db = -steps; db <= steps; db++) {
             const int a = own[0] + da, b = own[1] + db, side = price * (abs(da) + abs(db));
             if (a < f->first || a > (int)f->n_rows || b < a || b > a + (int)f->most_inl ||
-                side >= best)
+                least + side >= best)
                 continue;
             const uint16_t *line = totals + state_at(&s, a, b - a, 0);
             for (int d = own[2] - steps; d <= own[2] + steps; d++) {
@@ -623,22 +628,19 @@ static void follow_back(struct oct_trace_inner *f)
 {
     const struct states s = states_of(f);
     const uint16_t *totals = f->totals + (size_t)(f->n_columns - 1) * f->n_nodes;
-    int at[3] = {0, 0, 0}, best = INT_MAX;
+    const uint16_t least = least_of(totals + s.first, s.last - s.first);
+    size_t best = state_at(&s, f->first, 0, 0);
 
-    for (int a = f->first; a <= (int)f->n_rows; a++)
-        for (int t = 0; t <= (int)f->most_inl; t++)
-            for (int u = 0; u <= (int)f->most_opl; u++)
-                if (totals[state_at(&s, a, t, u)] < best) {
-                    best = totals[state_at(&s, a, t, u)];
-                    at[0] = a;
-                    at[1] = a + t;
-                    at[2] = a + t + u;
-                }
+    while (totals[best] != least)
+        best++;
+    int at[3] = {(int)(best / s.row) - (int)MOST_STEPS, 0, 0};
+    at[1] = at[0] + (int)(best % s.row / s.inl) - (int)GUARD;
+    at[2] = at[1] + (int)(best % s.inl) - (int)GUARD;
     for (uint32_t c = f->n_columns; c-- > 0;) {
         for (int k = 0; k < 3; k++)
             f->rows[(size_t)(IPL_INL + k) * f->n_columns + c] = (uint16_t)at[k];
         if (c > 0)
-            step_back(f, f->totals + (size_t)(c - 1) * f->n_nodes, at);
+            step_back(f, f->totals + (size_t)(c - 1) * f->n_nodes, f->least[c - 1], at);
     }
 }
 

@@ -57,6 +57,7 @@ struct oct_trace_inner {
     int *ilm, *base;                    /* [n_columns] the ILM's row; px of the first row */
     uint16_t *units;                    /* [4][n_rows + 1 + 15] costs */
     uint16_t *totals;                   /* [n_columns][n_nodes] */
+    uint16_t *least;                    /* [n_columns] of totals */
     uint16_t *moved[2];                 /* [n_nodes] */
     float *fibres;                      /* [n_columns][n_rows + 1] totals of the RNFL's border */
     float *scratch;                     /* [n_columns + n_rows * depth] */
@@ -106,7 +107,8 @@ struct oct_trace {
     float *taps;      /* [reach] weights of the pixels above a place, from the farthest on; below it
                          they are the same; their sum is 1 */
     float *line_taps; /* [-n_lines - LINES, n_lines + LINES]; 0 beyond line_reach */
-    float *window;    /* [2 half + 2 + 2 reach] */
+    double *tap_sums; /* [n_lines] of line_taps from 0 to a place */
+    float *window;    /* [2 (2 half + 1) + 1 + 2 reach] */
     float *sides[2];  /* [2 half + 2] means of what is above and below */
     float *edges[2];  /* [M][slopes, levels][2 half + 1], as they are, smoothed */
     float *scores, *leads; /* [M][2 half + 1] */
