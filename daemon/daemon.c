@@ -342,9 +342,10 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
         return e;
     if (when == OCT_CONFIG_START)
         return oct_fail(err, OCT_E_STATE, "%s can change only at the daemon's start", key);
-    e = may_set(d, when, applies, err);
+    struct oct_error why;
+    e = may_set(d, when, applies, &why);
     if (e)
-        return e;
+        return oct_fail(err, e, "%s: %s", key, why.text);
     if ((e = oct_config_set(&changed, key, value, "control", err)) ||
         (e = oct_config_check(&changed, err)) ||
         (e = oct_config_geometry(&changed, &geometry, err)))

@@ -78,9 +78,8 @@ static bool find_key(const char *text, const char *field, char key[OCT_CURVE_KEY
 }
 
 /* OCT_E_CONFIG: it cannot be read, and errno says why. OCT_E_FORMAT: it is no key file. */
-static enum oct_err read_text(int folder, const char *path, bool secret,
-                              char text[MOST_FILE_BYTES + 1], struct stat *about,
-                              struct oct_error *err)
+static enum oct_err read_text(int folder, const char *path, char text[MOST_FILE_BYTES + 1],
+                              struct stat *about, struct oct_error *err)
 {
     enum oct_err code = OCT_OK;
     ssize_t n = 0;
@@ -93,12 +92,6 @@ static enum oct_err read_text(int folder, const char *path, bool secret,
         code = oct_fail_errno(err, OCT_E_CONFIG, why, "%s: cannot read the key", path);
     } else if (!S_ISREG(about->st_mode) || about->st_size > MOST_FILE_BYTES) {
         code = oct_fail(err, OCT_E_FORMAT, "%s: is no key file", path);
-    } else if (secret && (about->st_mode & (S_IRWXO | S_IWGRP))) {
-        /* The group may read: a service manager hands a secret to its service that way. */
-        code = oct_fail(err, OCT_E_FORMAT,
-                        "%s: a secret key that others may read is none: chmod 600 it, or better "
-                        "make a new one",
-                        path);
     } else {
         do
             n = read(fd, text, MOST_FILE_BYTES);
@@ -120,11 +113,17 @@ static enum oct_err read_key(int folder, const char *path, bool secret,
 {
     char text[MOST_FILE_BYTES + 1];
     const char *field = secret ? "secret-key" : "public-key";
-    enum oct_err code = read_text(folder, path, secret, text, about, err);
+    enum oct_err code = read_text(folder, path, text, about, err);
     int why = errno;
     if (!code && !find_key(text, field, key))
         code = oct_fail(err, OCT_E_FORMAT, "%s: holds no %s (make one with octctl keygen)", path,
                         field);
+    else if (!code && secret && (about->st_mode & (S_IRWXO | S_IWGRP)))
+        /* The group may read: a service manager hands a secret to its service that way. */
+        code = oct_fail(err, OCT_E_FORMAT,
+                        "%s: a secret key that others may read is none: chmod 600 it, or better "
+                        "make a new one",
+                        path);
     explicit_bzero(text, sizeof(text));
     errno = why;
     return code;

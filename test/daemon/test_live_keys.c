@@ -103,6 +103,19 @@ TEST_WITH(keys_of_other_things_do_not_touch_the_display, set_up, tear_down)
     assert_true(next_white(r) == 70);
 }
 
+TEST_WITH(a_key_that_cannot_change_now_is_named, set_up, tear_down)
+{
+    struct rig *r = *state;
+    struct oct_error err;
+    r->daemon.state = OCT_STATE_RUNNING;
+    assert_int_equal(oct_daemon_set(&r->daemon, "scan.lines", "abc", &err), OCT_E_STATE);
+    assert_non_null(strstr(err.text, "scan.lines: "));
+    assert_non_null(strstr(err.text, "octctl stop"));
+    r->daemon.state = OCT_STATE_RECORDING;
+    assert_int_equal(oct_daemon_set(&r->daemon, "pipeline.max_db", "60", &err), OCT_E_STATE);
+    assert_non_null(strstr(err.text, "pipeline.max_db: "));
+}
+
 TEST_WITH(the_forecast_is_made_anew_for_keys_that_change_it, set_up, tear_down)
 {
     struct rig *r = *state;
