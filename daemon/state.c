@@ -45,7 +45,8 @@ struct step {
     }
 #define STARTING_NOW "the daemon is starting: ask again in a moment"
 #define DRAINING_NOW "the daemon finishes what it has begun: ask again when it is idle"
-#define STOP_FIRST "this key can change only while the daemon is idle: send stop first (octctl stop)"
+#define STOP_FIRST                                                                                 \
+    "this key can change only while the daemon is idle: send stop first (octctl stop)"
 #define IN_FILE "a recording is under way: its files say how they were made; send record stop first"
 
 /* clang-format off */

@@ -25,10 +25,17 @@ static struct maps *draw(double height, double width, double noise)
     return m;
 }
 
+static void refine_alike(const float *found, double alike, double noise, float *refined)
+{
+    struct oct_error err = {0};
+    if (oct_heights_refine(found, N_B, N_J, alike, noise, noise, refined, &err) != OCT_OK)
+        fail_msg("%s", err.text);
+}
+
 static void refine(const float *found, double noise, double stray_noise, float *refined)
 {
     struct oct_error err = {0};
-    if (oct_heights_refine(found, N_B, N_J, noise, stray_noise, refined, &err) != OCT_OK)
+    if (oct_heights_refine(found, N_B, N_J, 0, noise, stray_noise, refined, &err) != OCT_OK)
         fail_msg("%s", err.text);
 }
 
@@ -115,6 +122,69 @@ static void little_noise_changes_little(void **state)
     free(m);
 }
 
+/* ---- noise that is alike along the lines ---- */
+
+#define ALIKE 3.0
+
+/* found = truth and noise of that standard deviation, white noise smoothed by ALIKE A-lines. */
+static void add_alike(struct maps *m, double noise)
+{
+    enum { FAR = 12 };
+    const struct oct_surface_scene flat = {OCT_SURFACE_PIT, N_B, N_J + 2 * FAR, 0, 20, 1, 0, 12};
+    static float level[N_B * (N_J + 2 * FAR)], white[N_B * (N_J + 2 * FAR)];
+    double sum2 = 0;
+    oct_surface_scene_draw(&flat, level, white);
+    for (int k = -FAR; k <= FAR; k++)
+        sum2 += exp(-k * k / (ALIKE * ALIKE));
+    for (int i = 0; i < N; i++) {
+        double sum = 0;
+        for (int k = -FAR; k <= FAR; k++) {
+            const int at = i / N_J * (N_J + 2 * FAR) + i % N_J + FAR + k;
+            sum += exp(-0.5 * k * k / (ALIKE * ALIKE)) * (double)(white[at] - level[at]);
+        }
+        m->found[i] = m->truth[i] + (float)(noise * sum / sqrt(sum2));
+    }
+}
+
+/* Taken for white it would look like the surface. */
+static void noise_alike_along_the_lines_goes_across_them(void **state)
+{
+    struct maps *m = draw(12, 14, 0);
+    add_alike(m, 1);
+    const double noise = oct_heights_noise(m->found, N_B, N_J, ALIKE);
+    const double as_white = oct_heights_noise(m->found, N_B, N_J, 0);
+    memcpy(m->other, m->found, sizeof(m->found));
+    memcpy(m->refined, m->found, sizeof(m->found));
+    refine(m->found, as_white, as_white, m->other);
+    refine_alike(m->found, ALIKE, noise, m->refined);
+    const double before = oct_surface_rms(m->found, m->truth, N);
+    const double white = oct_surface_rms(m->other, m->truth, N);
+    const double after = oct_surface_rms(m->refined, m->truth, N);
+    printf("# alike: noise said %.2f, as white %.2f; rms %.3f, %.3f as white, %.3f\n", noise,
+           as_white, before, white, after);
+    assert_true(fabs(noise - before) < 0.15);
+    assert_true(after < 0.6 * before && after < 0.75 * white);
+    free(m);
+}
+
+/* B-scans far apart: what the pilot has lost across them the heights have. */
+static void what_the_pilot_has_lost_comes_back(void **state)
+{
+    struct maps *m = draw(0, 14, 0);
+    for (int i = 0; i < N; i++) {
+        m->refined[i] = m->truth[i]; /* without the waves */
+        m->truth[i] += 2 * sinf((float)(i / N_J)) + sinf((float)(i % N_J) / 9);
+    }
+    add_alike(m, 0.3);
+    const double noise = oct_heights_noise(m->found, N_B, N_J, ALIKE);
+    const double pilot = oct_surface_rms(m->refined, m->truth, N);
+    refine_alike(m->found, ALIKE, noise, m->refined);
+    const double rms = oct_surface_rms(m->refined, m->truth, N);
+    printf("# waves: noise said %.2f; pilot %.3f, rms %.3f\n", noise, pilot, rms);
+    assert_true(noise < 0.6 && pilot > 1 && rms < 0.35);
+    free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +193,8 @@ int main(void)
         cmocka_unit_test(strays_are_left_out),
         cmocka_unit_test(mirrored_heights_give_a_mirrored_surface),
         cmocka_unit_test(little_noise_changes_little),
+        cmocka_unit_test(noise_alike_along_the_lines_goes_across_them),
+        cmocka_unit_test(what_the_pilot_has_lost_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1159,6 +1159,7 @@ TEST(a_gridded_picture_grows_pixel_by_pixel)
     enface.keeps_pixels = oct_view_model_enface_is_gridded(&model);
     oct_view_enface_set(&enface, &image);
     assert_true(isnan(oct_view_enface_row(&enface, 2)[4]));
+    oct_view_image_finish(&image);
     oct_view_enface_finish(&enface);
 }
 

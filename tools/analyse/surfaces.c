@@ -450,6 +450,7 @@ static enum oct_err denoise_layer(struct oct_surfaces_job *s, unsigned k, struct
     const struct oct_denoise_setup setup = {.n_bscans = s->n_bscans,
                                             .n_lines = s->n_lines,
                                             .params = s->params,
+                                            .alike = oct_trace_alike(k, s->um[1]),
                                             .strength =
                                                 isnan(s->choice.strength) ? 0 : s->choice.strength,
                                             .backend = s->job.backend,

@@ -137,7 +137,7 @@ static enum oct_err make_box(struct box *box, const struct oct_surfaces_job *s, 
 static enum oct_err make_phi(struct box *box, const struct oct_surfaces_job *s,
                              struct oct_error *err)
 {
-    const double reach = reach_of(&s->params), noise = s->layer[s->first].denoised.noise_px;
+    const double reach = reach_of(&s->params), noise = s->layer[s->first].denoised.rough_px;
     const char *running;
     enum oct_err e = make_box(box, s, reach + 1, err);
     if (e)

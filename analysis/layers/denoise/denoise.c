@@ -105,7 +105,7 @@ static enum oct_err fill_phi(struct job *job, struct oct_error *err)
         low = fmin(low, (double)job->first[i]);
         high = fmax(high, (double)job->first[i]);
     }
-    job->voxel = fmax(1, job->report.noise_px / QUIET);
+    job->voxel = fmax(1, job->report.rough_px / QUIET);
     const double top = floor(low - reach * job->voxel);
     const double depth = ceil((high - top) / job->voxel + reach) + 1;
     if (!(depth < 16384))
@@ -137,7 +137,7 @@ static enum oct_err compute(struct job *job, struct oct_error *err)
         .gpus = job->setup->gpus,
         .deadline_ms = job->setup->deadline_ms,
     };
-    const double noise = job->report.noise_px, strength = job->setup->strength;
+    const double noise = job->report.rough_px, strength = job->setup->strength;
     memcpy(setup.dims, job->dims, sizeof(setup.dims));
     if (strength > 0 && noise > 0) {
         const double scale = (strength / noise) * (strength / noise);
@@ -157,16 +157,19 @@ static enum oct_err compute(struct job *job, struct oct_error *err)
 static enum oct_err tame(struct job *job, struct oct_error *err)
 {
     const uint32_t n_b = job->setup->n_bscans, n_j = job->setup->n_lines;
-    job->report.noise_px = oct_heights_noise(job->known, n_b, n_j);
+    const double alike = job->setup->alike;
+    job->report.rough_px = oct_heights_noise(job->known, n_b, n_j, 0);
     memcpy(job->spare, job->first, job->n * sizeof(*job->spare));
-    const enum oct_err e = oct_heights_tame(job->spare, n_b, n_j, job->report.noise_px, err);
+    const enum oct_err e = oct_heights_tame(job->spare, n_b, n_j, job->report.rough_px, err);
     if (e != OCT_OK)
         return e;
     for (size_t i = 0; i < job->n; i++)
         if (isnan(job->known[i]))
             job->spare[i] = NAN;
-    job->report.noise_px = oct_heights_noise(job->spare, n_b, n_j);
-    return oct_heights_tame(job->first, n_b, n_j, job->report.noise_px, err);
+    job->report.rough_px = oct_heights_noise(job->spare, n_b, n_j, 0);
+    /* What is tamed has less of the noise that is alike along the lines. */
+    job->report.noise_px = oct_heights_noise(alike > 0 ? job->known : job->spare, n_b, n_j, alike);
+    return oct_heights_tame(job->first, n_b, n_j, job->report.rough_px, err);
 }
 
 /* Of the crossings, from the heights as they came. */
@@ -180,8 +183,8 @@ static enum oct_err refine(struct job *job, const float *positions, const double
     memcpy(job->spare, job->known, job->n * sizeof(*job->spare));
     enum oct_err e = oct_heights_fill(job->spare, n_b, n_j, err);
     if (e == OCT_OK && isfinite(job->spare[0]) && noise > 0)
-        e = oct_heights_refine(job->first, n_b, n_j, strength > 0 ? strength : noise, noise,
-                               job->spare, err);
+        e = oct_heights_refine(job->first, n_b, n_j, job->setup->alike,
+                               strength > 0 ? strength : noise, noise, job->spare, err);
     for (size_t i = 0; i < job->n && e == OCT_OK; i++)
         if (isfinite(job->known[i]))
             job->known[i] = job->spare[i];

@@ -7,6 +7,8 @@
 struct oct_denoise_setup {
     uint32_t n_bscans, n_lines; /* V, M */
     struct oct_levelset_params params;
+    double alike;    /* sigma, in A-lines, of the Gaussian that makes white noise as alike from line
+                                    to line as that of the heights; 0: it is white */
     double strength; /* expected noise in voxels, which scales c2 by its square and is that of
                                     the last smoothing; 0: that of the data */
     const char *backend, *gpus;
@@ -16,8 +18,8 @@ struct oct_denoise_setup {
 
 struct oct_denoise_report {
     struct oct_levelset_report levelset;
-    double noise_px;     /* of the heights, estimated: what differs between neighbours and is no
-                            slope */
+    double noise_px;     /* of the heights, estimated (heights.h), alike as the setup says */
+    double rough_px;     /* the same of white noise: what differs from height to height */
     uint64_t n_lost;     /* A-lines that had a height and have no crossing any more */
     const char *running; /* "cpu" or "cuda" */
 };

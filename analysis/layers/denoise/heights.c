@@ -1,13 +1,16 @@
 #include "analysis/layers/denoise/heights.h"
 
 #include "numeric/order.h"
+#include "pipeline/base/wide.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define PI 3.14159265358979323846
 #define MEDIAN_TO_SIGMA 1.4826
+#define APART 2.5  /* of what noise is alike in, from there on it is none's */
 #define STRAYS 2.5 /* noise */
 #define BEND 0.3   /* px, of a surface from one A-line to the next */
 #define TAMED 2    /* rounds */
@@ -69,24 +72,37 @@ enum oct_err oct_heights_fill(float *heights, uint32_t n_b, uint32_t n_j, struct
 
 /* ---- noise ---- */
 
-double oct_heights_noise(const float *heights, uint32_t n_b, uint32_t n_j)
+/* Of the median magnitude of the second differences in n directions; 0: too few are known. */
+static double bend_noise(const struct map *m, const int64_t (*directions_of)[2],
+                         unsigned n_directions, float *values)
 {
-    const struct map m = {heights, n_b, n_j};
-    float *values = malloc((2 * (size_t)n_b * n_j + 1) * sizeof(*values));
     size_t n = 0;
-    for (int64_t b = 0; values && b < n_b; b++)
-        for (int64_t j = 0; j < n_j; j++)
-            for (unsigned i = 0; i < 2; i++) {
-                const int db = directions[i][0], dj = directions[i][1];
-                const float bend =
-                    at(&m, b - db, j - dj) - 2 * at(&m, b, j) + at(&m, b + db, j + dj);
+    for (int64_t b = 0; b < m->n_b; b++)
+        for (int64_t j = 0; j < m->n_j; j++)
+            for (unsigned i = 0; i < n_directions; i++) {
+                const int64_t db = directions_of[i][0], dj = directions_of[i][1];
+                const float bend = at(m, b - db, j - dj) - 2 * at(m, b, j) + at(m, b + db, j + dj);
                 if (isfinite(bend))
                     values[n++] = fabsf(bend);
             }
+    if (n == 0)
+        return 0;
+    oct_floats_sort(values, n);
+    return MEDIAN_TO_SIGMA * (double)values[(n - 1) / 2] / sqrt(6);
+}
+
+double oct_heights_noise(const float *heights, uint32_t n_b, uint32_t n_j, double alike)
+{
+    const struct map m = {heights, n_b, n_j};
+    const int64_t next[2][2] = {{0, 1}, {1, 0}}, apart[2] = {0, (int64_t)ceil(APART * alike)};
+    float *values = malloc((2 * (size_t)n_b * n_j + 1) * sizeof(*values));
     double noise = 0;
-    if (n > 0) {
-        oct_floats_sort(values, n);
-        noise = MEDIAN_TO_SIGMA * (double)values[(n - 1) / 2] / sqrt(6);
+    if (values && alike > 0) {
+        const double along = bend_noise(&m, &apart, 1, values);
+        const double across = bend_noise(&m, next + 1, 1, values);
+        noise = along > 0 && (along < across || !(across > 0)) ? along : across;
+    } else if (values) {
+        noise = bend_noise(&m, next, 2, values);
     }
     free(values);
     return noise;
@@ -163,31 +179,41 @@ enum oct_err oct_heights_tame(float *heights, uint32_t n_b, uint32_t n_j, double
 
 /* ---- refined ---- */
 
-#define N_FILTERS 8
 #define ROUNDS 4
-#define OFF 2.7        /* stray_noise, beyond which a height is replaced */
-#define LOCAL 3.0      /* sigma of the mean of bias^2, A-lines */
-#define VARIANCE 0.146 /* sum of the squares of K, times s^2 */
-#define MOST_RISK 1e9f /* noise^2; its fourth power is finite */
-#define FAR 32         /* A-lines, the farthest a Gaussian reaches */
+#define OFF 2.7   /* stray_noise, beyond which a height is replaced */
+#define LOCAL 3.0 /* sigma of the mean of bias^2, heights */
+/* Where noise is alike along the lines: */
+#define ROUNDS_ALIKE 3
+#define FAR_OFF 14.0     /* stray_noise, off the median across B-scans */
+#define LOCAL_LINES 15.0 /* sigma along the lines, and */
+#define LOCAL_BSCANS 2.0 /* across the B-scans; */
+#define WIDE 2.0         /* times these, where bias is that of noisy heights */
+#define MOST_RISK 1e9f   /* noise^2; its fourth power is finite */
+#define CUT 4.0          /* sigma, where a Gaussian ends */
+#define FAR 128          /* heights, at the most */
+#define N_FILTERS 8      /* along the lines, or of both kinds */
+#define N_ALIKE 6        /* along the lines where noise is alike there */
 
 struct refinement {
     uint32_t n_b, n_j;
     size_t n;
-    double noise;
+    double noise, stray_noise, alike;
+    bool has_pilot; /* the first round */
     const float *found;
     float *refined;
-    /* [n] each: heights without strays; G x and G r of one filter, and of the next; what is
-     * between two directions; bias^2; its local mean; weighted heights; weights, summed up */
-    float *heights, *g[2][2], *half, *bend, *bias, *sum, *weights;
+    /* [n] each: heights without strays; of them and of the surface G x and G G x along the lines,
+     * and then across them; what is between two directions; bias^2; its local mean; weighted
+     * heights; weights, summed up */
+    float *heights, *lines[2][2], *all[2][2], *half, *bend, *bias, *sum, *weights;
     float *row; /* [FAR + n_j + FAR] */
 };
+#define N_MAPS 14
 
 /* ---- a Gaussian ---- */
 
 static int kernel_of(double sigma, float kernel[FAR + 1])
 {
-    const int far = (int)ceil(4 * sigma);
+    const int far = (int)fmin(ceil(CUT * sigma), FAR);
     double sum = 0;
     for (int k = -far; k <= far; k++)
         sum += exp(-0.5 * k * k / (sigma * sigma));
@@ -196,117 +222,231 @@ static int kernel_of(double sigma, float kernel[FAR + 1])
     return far;
 }
 
-static void smooth_line(const struct refinement *f, const float *from, float *to,
-                        const float *kernel, int far)
+OCT_WIDE static void add_sides(float *restrict to, const float *restrict a, const float *restrict b,
+                               float share, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] += share * (a[i] + b[i]);
+}
+
+OCT_WIDE static void scale(float *restrict to, const float *restrict from, float share, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = share * from[i];
+}
+
+/* Of n heights that go on mirrored at both ends, which one lies at i. */
+static size_t mirrored(int64_t i, int64_t n)
+{
+    const int64_t within = (i % (2 * n) + 2 * n) % (2 * n);
+    return (size_t)(within < n ? within : 2 * n - 1 - within);
+}
+
+/* Along the A-lines; to is not from. sigma 0: as it is. */
+static void smooth_lines(const struct refinement *f, const float *from, float *to, double sigma)
 {
     const uint32_t n = f->n_j;
-    float *row = f->row + FAR;
-    memcpy(row, from, n * sizeof(*row));
-    for (int k = 1; k <= far; k++) {
-        row[-k] = from[0];
-        row[n - 1 + (uint32_t)k] = from[n - 1];
+    float kernel[FAR + 1] = {1}, *row = f->row + FAR;
+    const int far = sigma > 0 ? kernel_of(sigma, kernel) : 0;
+    for (uint32_t b = 0; b < f->n_b; b++, from += n, to += n) {
+        memcpy(row, from, n * sizeof(*row));
+        for (int k = 1; k <= far; k++) {
+            row[-k] = from[mirrored(-k, n)];
+            row[(int64_t)n - 1 + k] = from[mirrored((int64_t)n - 1 + k, n)];
+        }
+        scale(to, row, kernel[0], n);
+        for (int k = 1; k <= far; k++)
+            add_sides(to, row - k, row + k, kernel[k], n);
     }
-    for (uint32_t j = 0; j < n; j++)
-        to[j] = kernel[0] * row[j];
-    for (int k = 1; k <= far; k++)
-        for (uint32_t j = 0; j < n; j++)
-            to[j] += kernel[k] * (row[(int64_t)j - k] + row[(int64_t)j + k]);
 }
 
 static const float *line_at(const struct refinement *f, const float *map, int64_t b)
 {
-    const int64_t last = (int64_t)f->n_b - 1;
-    return map + (size_t)(b < 0 ? 0 : b > last ? last : b) * f->n_j;
+    return map + mirrored(b, f->n_b) * f->n_j;
 }
 
-/* to may be from. */
-static void smooth(const struct refinement *f, const float *from, float *to, double sigma)
+/* Across the B-scans; likewise. */
+static void smooth_bscans(const struct refinement *f, const float *from, float *to, double sigma)
 {
     float kernel[FAR + 1] = {1};
-    const int far = kernel_of(sigma, kernel);
-    for (uint32_t b = 0; b < f->n_b; b++)
-        smooth_line(f, from + (size_t)b * f->n_j, f->half + (size_t)b * f->n_j, kernel, far);
+    const int far = sigma > 0 ? kernel_of(sigma, kernel) : 0;
     for (uint32_t b = 0; b < f->n_b; b++) {
         float *line = to + (size_t)b * f->n_j;
-        const float *middle = line_at(f, f->half, b);
-        for (uint32_t j = 0; j < f->n_j; j++)
-            line[j] = kernel[0] * middle[j];
-        for (int k = 1; k <= far; k++) {
-            const float *above = line_at(f, f->half, (int64_t)b - k);
-            const float *below = line_at(f, f->half, (int64_t)b + k);
-            for (uint32_t j = 0; j < f->n_j; j++)
-                line[j] += kernel[k] * (above[j] + below[j]);
-        }
+        scale(line, line_at(f, from, b), kernel[0], f->n_j);
+        for (int k = 1; k <= far; k++)
+            add_sides(line, line_at(f, from, (int64_t)b - k), line_at(f, from, (int64_t)b + k),
+                      kernel[k], f->n_j);
     }
+}
+
+/* The mean of what a Gaussian of sigma s and one of sigma t make of noise of variance 1, along one
+ * axis: of noise that is as alike as white noise smoothed by a Gaussian of sigma `alike`. */
+static double in_common(double s, double t, double alike)
+{
+    const double both = s * s + t * t, own = 2 * alike * alike;
+    return alike > 0 ? sqrt(own / (both + own)) : both > 0 ? 1 / sqrt(2 * PI * both) : 1;
+}
+
+/* What 2 G - G G leaves of the variance of the noise. */
+static double left_of(const struct refinement *f, double lines, double bscans)
+{
+    const double s[2] = {lines, lines * sqrt(2)}, t[2] = {bscans, bscans * sqrt(2)};
+    return 4 * in_common(s[0], s[0], f->alike) * in_common(t[0], t[0], 0) -
+           4 * in_common(s[0], s[1], f->alike) * in_common(t[0], t[1], 0) +
+           in_common(s[1], s[1], f->alike) * in_common(t[1], t[1], 0);
+}
+
+/* What noise of variance 1 has in common with what 2 G - G G makes of it. */
+static double shared_by(const struct refinement *f, double lines, double bscans)
+{
+    return 2 * in_common(lines, 0, f->alike) * in_common(bscans, 0, 0) -
+           in_common(lines * sqrt(2), 0, f->alike) * in_common(bscans * sqrt(2), 0, 0);
 }
 
 /* ---- a round ---- */
 
-static void leave_strays_out(struct refinement *f, double most)
+/* The median of an A-line's heights in five B-scans; NaN: less than three have it. */
+static float median_across(const struct map *m, int64_t b, int64_t j)
 {
+    float values[5];
+    unsigned n = 0;
+    for (int64_t k = b - 2; k <= b + 2; k++) {
+        const float h = at(m, k, j);
+        unsigned i = n;
+        for (; !isnan(h) && i > 0 && values[i - 1] > h; i--)
+            values[i] = values[i - 1];
+        if (!isnan(h))
+            values[i] = h;
+        n += isnan(h) ? 0 : 1;
+    }
+    return n > 2 ? values[n / 2] : NAN;
+}
+
+/* Heights off the surface, in the first round where noise is alike off those of other B-scans,
+ * become the surface's. */
+static void leave_strays_out(struct refinement *f)
+{
+    const struct map m = {f->found, f->n_b, f->n_j};
+    const bool is_across = f->has_pilot && f->alike > 0;
+    const double most = (is_across ? FAR_OFF : OFF) * f->stray_noise;
     for (size_t i = 0; i < f->n; i++) {
-        const bool is_stray = !(fabs((double)f->found[i] - (double)f->refined[i]) <= most);
+        const float from = is_across
+                               ? median_across(&m, (int64_t)(i / f->n_j), (int64_t)(i % f->n_j))
+                               : f->refined[i];
+        const double off = fabs((double)f->found[i] - (double)from);
+        const bool is_stray = is_across && isnan(from) ? isnan(f->found[i]) : !(off <= most);
         f->heights[i] = is_stray ? f->refined[i] : f->found[i];
     }
 }
 
-/* What the filter 2 `once` - `twice` makes of the heights and of the surface, weighed. */
-static void add_filter(struct refinement *f, float *const once[2], float *const twice[2],
-                       float variance)
+/* What the filter makes of the heights and of the surface, all[..][0] once and all[..][1] twice,
+ * weighed. */
+OCT_WIDE static void weigh_filter(struct refinement *f, float variance)
 {
     const float scale = 1 / (float)(f->noise * f->noise);
+    const float *restrict once = f->all[0][0], *restrict twice = f->all[0][1];
+    const float *restrict bias = f->bias;
+    float *restrict sum = f->sum, *restrict weights = f->weights;
     for (size_t i = 0; i < f->n; i++) {
-        const float bend = 2 * once[1][i] - twice[1][i] - f->refined[i];
-        f->bend[i] = bend * bend;
-    }
-    smooth(f, f->bend, f->bias, LOCAL);
-    for (size_t i = 0; i < f->n; i++) {
-        const float risk = fminf((f->bias[i] + variance) * scale, MOST_RISK);
-        const float squared = risk * risk;
+        const float risk = bias[i] * scale + variance;
+        const float bounded = risk < MOST_RISK ? risk : MOST_RISK, squared = bounded * bounded;
         const float weight = 1 / (squared * squared);
-        f->sum[i] += weight * (2 * once[0][i] - twice[0][i]);
-        f->weights[i] += weight;
+        sum[i] += weight * (2 * once[i] - twice[i]);
+        weights[i] += weight;
     }
 }
 
-/* G of sigma s, applied twice, is G of sigma s sqrt 2: the next filter's. */
+/* to = the local mean of (K x - x)^2, of x the heights (0) or the surface (1) */
+static void mean_bend(struct refinement *f, unsigned k, double wide, float *to)
+{
+    const float *x = k ? f->refined : f->heights, *once = f->all[k][0], *twice = f->all[k][1];
+    for (size_t i = 0; i < f->n; i++) {
+        const float bend = 2 * once[i] - twice[i] - x[i];
+        f->bend[i] = bend * bend;
+    }
+    smooth_lines(f, f->bend, f->half, wide * (f->alike > 0 ? LOCAL_LINES : LOCAL));
+    smooth_bscans(f, f->half, to, wide * (f->alike > 0 ? LOCAL_BSCANS : LOCAL));
+}
+
+/* The pilot has been smoothed across the B-scans as along the lines, and may have lost there what a
+ * filter would bend; the heights have it, under the noise: bias^2 is the mean of both. */
+static void look_at_heights(struct refinement *f, double lines, double bscans)
+{
+    const double left = 1 - 2 * shared_by(f, lines, bscans) + left_of(f, lines, bscans);
+    const float noise = (float)(left * f->noise * f->noise);
+    mean_bend(f, 0, WIDE, f->bend);
+    for (size_t i = 0; i < f->n; i++)
+        f->bias[i] = 0.5f * (f->bias[i] + (f->bend[i] > noise ? f->bend[i] - noise : 0));
+}
+
+static void add_filter(struct refinement *f, double lines, double bscans)
+{
+    for (unsigned k = 0; k < 2; k++) {
+        smooth_bscans(f, f->lines[k][0], f->all[k][0], bscans);
+        smooth_bscans(f, f->lines[k][1], f->half, bscans);
+        smooth_bscans(f, f->half, f->all[k][1], bscans);
+    }
+    mean_bend(f, 1, 1, f->bias);
+    if (f->has_pilot && f->alike > 0)
+        look_at_heights(f, lines, bscans);
+    weigh_filter(f, (float)left_of(f, lines, bscans));
+}
+
+/* Of white noise filters are as wide across the B-scans as along the lines; where noise is alike
+ * along the lines, of all kinds. */
 static void run_round(struct refinement *f)
 {
-    double s2 = 0.5;
+    const unsigned n = f->alike > 0 ? N_ALIKE : N_FILTERS;
+    double s2 = f->alike > 0 ? 0.5 * fmax(f->alike * f->alike, 0.5) : 0.5;
     for (size_t i = 0; i < f->n; i++) { /* the filter that leaves all as it is */
         f->sum[i] = f->heights[i];
         f->weights[i] = 1;
     }
-    smooth(f, f->heights, f->g[0][0], sqrt(s2));
-    smooth(f, f->refined, f->g[0][1], sqrt(s2));
-    for (unsigned i = 0; i < N_FILTERS; i++, s2 *= 2) {
-        float *const *once = f->g[i % 2], *const *twice = f->g[(i + 1) % 2];
-        smooth(f, once[0], twice[0], sqrt(s2));
-        smooth(f, once[1], twice[1], sqrt(s2));
-        add_filter(f, once, twice, (float)(VARIANCE / s2 * f->noise * f->noise));
+    for (unsigned i = 0; i < n; i++, s2 *= 2) {
+        for (unsigned k = 0; k < 2; k++) {
+            smooth_lines(f, k ? f->refined : f->heights, f->lines[k][0], sqrt(s2));
+            smooth_lines(f, f->lines[k][0], f->lines[k][1], sqrt(s2));
+        }
+        if (!(f->alike > 0)) {
+            add_filter(f, sqrt(s2), sqrt(s2));
+            continue;
+        }
+        add_filter(f, sqrt(s2), 0);
+        for (double t2 = 0.5; t2 <= 16; t2 *= 2)
+            add_filter(f, sqrt(s2), sqrt(t2));
     }
     for (size_t i = 0; i < f->n; i++)
         f->refined[i] = f->sum[i] / f->weights[i];
 }
 
-enum oct_err oct_heights_refine(const float *found, uint32_t n_b, uint32_t n_j, double noise,
-                                double stray_noise, float *refined, struct oct_error *err)
+enum oct_err oct_heights_refine(const float *found, uint32_t n_b, uint32_t n_j, double alike,
+                                double noise, double stray_noise, float *refined,
+                                struct oct_error *err)
 {
     const size_t n = (size_t)n_b * n_j, n_row = n_j + 2 * (size_t)FAR;
     if (!(noise > 0))
         return OCT_OK;
-    float *memory = calloc(10 * n + n_row, sizeof(*memory)), *at = memory;
+    float *memory = calloc(N_MAPS * n + n_row, sizeof(*memory)), *at = memory;
     if (!memory)
         return no_memory(n, err);
-    struct refinement f = {
-        .n_b = n_b, .n_j = n_j, .n = n, .noise = noise, .found = found, .refined = refined};
-    float **const maps[] = {&f.heights, &f.g[0][0], &f.g[0][1], &f.g[1][0], &f.g[1][1],
-                            &f.half,    &f.bend,    &f.bias,    &f.sum,     &f.weights};
-    for (unsigned i = 0; i < 10; i++, at += n)
+    struct refinement f = {.n_b = n_b,
+                           .n_j = n_j,
+                           .n = n,
+                           .noise = noise,
+                           .stray_noise = stray_noise,
+                           .alike = alike,
+                           .found = found,
+                           .refined = refined};
+    float **const maps[N_MAPS] = {&f.heights,     &f.lines[0][0], &f.lines[0][1], &f.lines[1][0],
+                                  &f.lines[1][1], &f.all[0][0],   &f.all[0][1],   &f.all[1][0],
+                                  &f.all[1][1],   &f.half,        &f.bend,        &f.bias,
+                                  &f.sum,         &f.weights};
+    for (unsigned i = 0; i < N_MAPS; i++, at += n)
         *maps[i] = at;
     f.row = at;
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        leave_strays_out(&f, OFF * stray_noise);
+    for (unsigned round = 0; round < (alike > 0 ? ROUNDS_ALIKE : ROUNDS); round++) {
+        f.has_pilot = round == 0;
+        leave_strays_out(&f);
         run_round(&f);
     }
     free(memory);

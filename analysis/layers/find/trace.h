@@ -78,6 +78,10 @@ struct oct_traced {
                                       has no contrast at all. NULL: not asked for */
 };
 
+/* How alike noise is from A-line to A-line in the positions of a border: as white noise that a
+ * Gaussian of so many A-lines, `line_um` apart, has smoothed: the window in which it is sought. */
+double oct_trace_alike(enum oct_layer layer, double line_um);
+
 struct oct_trace;
 
 struct oct_trace_setup {

@@ -28,6 +28,14 @@ static const struct oct_trace_search searches[OCT_N_LAYERS][2] = {
     [OCT_LAYER_RPE] = {{20, 5, 24, 1.5F, 0.6F, 0}, {8, 2, 80, 3, 0.6F, 0.5F}},
 };
 
+double oct_trace_alike(enum oct_layer layer, double line_um)
+{
+    const struct oct_trace_search *last = &searches[layer][1];
+    const double um = line_um > 0 ? line_um : OCT_TRACE_LINE_UM;
+
+    return fmax((double)last->line_um / um, (double)last->least_lines);
+}
+
 static void find_edge(struct oct_trace *trace, enum oct_layer layer,
                       const struct oct_trace_bounds *bounds)
 {
