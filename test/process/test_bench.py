@@ -207,7 +207,8 @@ def script():
 
 def analyses(*parts):
     """rows of octbench"""
-    status, out, err = run("octbench", *parts, "--seconds", "0.1", "--json", *SMALL, timeout=300)
+    status, out, err = run("octbench", *parts, "--seconds", "0.1", "--json", *SMALL,
+                           timeout=3000 if SLOW else 300)
     assert status == 0, (out, err)
     return json.loads(out)["parts"]
 

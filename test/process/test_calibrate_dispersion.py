@@ -73,7 +73,8 @@ def noise_and_nonsense_are_refused():
 
 
 def ask_live(daemon, *more):
-    return run("octctl", *daemon.common, "calibrate", "dispersion", "--live", *more)
+    return run("octctl", *daemon.common, "calibrate", "dispersion", "--live", *more,
+               timeout=PATIENCE_S * 5)
 
 
 def refused(daemon, words):
@@ -100,7 +101,8 @@ def a_running_octd_finds_it_too():
         topic = daemon.subscriber("calibrate")
         with playing(daemon, path):
             out = path.replace(".h5", "-live.ini")
-            status, text, err = ask_live(daemon, out, "--json")
+            wait = ["--wait", PATIENCE_S * 4] if SLOW else []
+            status, text, err = ask_live(daemon, out, "--json", *wait)
             assert status == 0, err
             judge(json.loads(text))
             assert "dispersion_over = spectrum" in open(out).read()

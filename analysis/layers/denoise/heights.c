@@ -184,10 +184,10 @@ enum oct_err oct_heights_tame(float *heights, uint32_t n_b, uint32_t n_j, double
 #define LOCAL 3.0 /* sigma of the mean of bias^2, heights */
 /* Where noise is alike along the lines: */
 #define ROUNDS_ALIKE 3
-#define FAR_OFF 14.0     /* stray_noise, off the median across B-scans */
-#define LOCAL_LINES 15.0 /* sigma along the lines, and */
+#define FAR_OFF 14.0     /* stray_noise, off the neighbouring B-scans */
+#define LOCAL_LINES 8.0  /* sigma along the lines, and */
 #define LOCAL_BSCANS 2.0 /* across the B-scans; */
-#define WIDE 2.0         /* times these, where bias is that of noisy heights */
+#define WIDE 1.5         /* times these, where bias is that of noisy heights */
 #define MOST_RISK 1e9f   /* noise^2; its fourth power is finite */
 #define CUT 4.0          /* sigma, where a Gaussian ends */
 #define FAR 128          /* heights, at the most */
@@ -305,36 +305,27 @@ static double shared_by(const struct refinement *f, double lines, double bscans)
 
 /* ---- a round ---- */
 
-/* The median of an A-line's heights in five B-scans; NaN: less than three have it. */
-static float median_across(const struct map *m, int64_t b, int64_t j)
+/* How far a height lies outside those of the two neighbouring B-scans; NaN: of none is one known.
+ * What is in two B-scans is the surface's. */
+static double off_neighbours(const struct map *m, int64_t b, int64_t j)
 {
-    float values[5];
-    unsigned n = 0;
-    for (int64_t k = b - 2; k <= b + 2; k++) {
-        const float h = at(m, k, j);
-        unsigned i = n;
-        for (; !isnan(h) && i > 0 && values[i - 1] > h; i--)
-            values[i] = values[i - 1];
-        if (!isnan(h))
-            values[i] = h;
-        n += isnan(h) ? 0 : 1;
-    }
-    return n > 2 ? values[n / 2] : NAN;
+    const float before = at(m, b - 1, j), next = at(m, b + 1, j), h = at(m, b, j);
+    const float least = fminf(before, next), most = fmaxf(before, next); /* a NaN is ignored */
+    return isnan(least) ? NAN : fmax(0, fmax((double)least - (double)h, (double)h - (double)most));
 }
 
-/* Heights off the surface, in the first round where noise is alike off those of other B-scans,
- * become the surface's. */
+/* Heights off the surface become the surface's; in the first round, where noise is alike, those
+ * off the neighbouring B-scans. */
 static void leave_strays_out(struct refinement *f)
 {
     const struct map m = {f->found, f->n_b, f->n_j};
     const bool is_across = f->has_pilot && f->alike > 0;
     const double most = (is_across ? FAR_OFF : OFF) * f->stray_noise;
     for (size_t i = 0; i < f->n; i++) {
-        const float from = is_across
-                               ? median_across(&m, (int64_t)(i / f->n_j), (int64_t)(i % f->n_j))
-                               : f->refined[i];
-        const double off = fabs((double)f->found[i] - (double)from);
-        const bool is_stray = is_across && isnan(from) ? isnan(f->found[i]) : !(off <= most);
+        const double off = is_across
+                               ? off_neighbours(&m, (int64_t)(i / f->n_j), (int64_t)(i % f->n_j))
+                               : fabs((double)f->found[i] - (double)f->refined[i]);
+        const bool is_stray = isnan(f->found[i]) || off > most || (!is_across && isnan(off));
         f->heights[i] = is_stray ? f->refined[i] : f->found[i];
     }
 }

@@ -36,11 +36,11 @@ enum oct_err oct_heights_tame(float *heights, uint32_t n_b, uint32_t n_j, double
  * lines it stays, across the B-scans it goes. Then the Gaussians are of 0.7, 1 .. 4 times `alike`
  * (0.7 at least) along the lines, and of 0, 0.7, 1 .. 4 B-scans across them, all with all; the
  * variance is what each leaves of such noise, sqrt(2 a^2 / (2 a^2 + s^2 + t^2)) for two Gaussians
- * s and t along the lines, 1 / sqrt(2 pi (s^2 + t^2)) across them; bias^2 is a mean over 15 A-lines
+ * s and t along the lines, 1 / sqrt(2 pi (s^2 + t^2)) across them; bias^2 is a mean over 8 A-lines
  * and 2 B-scans. In the first of then three rounds it is the mean of that of r and of what
- * (K x - x)^2 of the heights x themselves, over twice as many, has above what noise leaves there:
+ * (K x - x)^2 of the heights x themselves, over half as many again, has above what noise leaves:
  * the surface that comes in may have been smoothed both ways alike. For the same reason a stray is
- * in the first round one that lies off the median of its A-line in five B-scans, by more than 14
+ * in the first round one that lies outside what both neighbouring B-scans have, by more than 14
  * stray_noise.
  *
  * found: [n_b][n_j], NaN where a height is missing; those and heights off r by more than 2.7
