@@ -185,6 +185,23 @@ static void what_the_pilot_has_lost_comes_back(void **state)
     free(m);
 }
 
+/* At the ends there is one neighbour: a slope makes no strays of what lies there. */
+static void a_slope_across_bscans_keeps_its_ends(void **state)
+{
+    struct maps *m = draw(0, 14, 0);
+    for (int i = 0; i < N; i++) {
+        m->truth[i] += 4 * (float)(i / N_J);
+        m->refined[i] = m->truth[i] + (i < N_J || i >= N - N_J ? 2 : 0);
+    }
+    add_alike(m, 0.2);
+    refine_alike(m->found, ALIKE, 0.2, m->refined);
+    const double first = oct_surface_rms(m->refined, m->truth, N_J);
+    const double last = oct_surface_rms(m->refined + N - N_J, m->truth + N - N_J, N_J);
+    printf("# a slope: rms %.3f in the first B-scan, %.3f in the last\n", first, last);
+    assert_true(first < 0.6 && last < 0.6);
+    free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +212,7 @@ int main(void)
         cmocka_unit_test(little_noise_changes_little),
         cmocka_unit_test(noise_alike_along_the_lines_goes_across_them),
         cmocka_unit_test(what_the_pilot_has_lost_comes_back),
+        cmocka_unit_test(a_slope_across_bscans_keeps_its_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

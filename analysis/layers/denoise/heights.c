@@ -10,7 +10,7 @@
 
 #define PI 3.14159265358979323846
 #define MEDIAN_TO_SIGMA 1.4826
-#define APART 2.5  /* of what noise is alike in, from there on it is none's */
+#define APART 2.5  /* times `alike`: noise so far apart has a fifth in common */
 #define STRAYS 2.5 /* noise */
 #define BEND 0.3   /* px, of a surface from one A-line to the next */
 #define TAMED 2    /* rounds */
@@ -98,7 +98,10 @@ double oct_heights_noise(const float *heights, uint32_t n_b, uint32_t n_j, doubl
     float *values = malloc((2 * (size_t)n_b * n_j + 1) * sizeof(*values));
     double noise = 0;
     if (values && alike > 0) {
-        const double along = bend_noise(&m, &apart, 1, values);
+        /* What is left in common makes the differences smaller. */
+        const double d2 = (double)apart[1] * (double)apart[1] / (4 * alike * alike);
+        const double share = sqrt((6 - 8 * exp(-d2) + 2 * exp(-4 * d2)) / 6);
+        const double along = bend_noise(&m, &apart, 1, values) / share;
         const double across = bend_noise(&m, next + 1, 1, values);
         noise = along > 0 && (along < across || !(across > 0)) ? along : across;
     } else if (values) {
@@ -192,6 +195,7 @@ enum oct_err oct_heights_tame(float *heights, uint32_t n_b, uint32_t n_j, double
 #define CUT 4.0          /* sigma, where a Gaussian ends */
 #define FAR 128          /* heights, at the most */
 #define N_FILTERS 8      /* along the lines, or of both kinds */
+#define MOST_SIGMA 51.0  /* of a Gaussian that FAR hardly cuts */
 #define N_ALIKE 6        /* along the lines where noise is alike there */
 
 struct refinement {
@@ -311,7 +315,11 @@ static double off_neighbours(const struct map *m, int64_t b, int64_t j)
 {
     const float before = at(m, b - 1, j), next = at(m, b + 1, j), h = at(m, b, j);
     const float least = fminf(before, next), most = fmaxf(before, next); /* a NaN is ignored */
-    return isnan(least) ? NAN : fmax(0, fmax((double)least - (double)h, (double)h - (double)most));
+    const double off = isnan(least) ? NAN : fmax(0, fmax((double)(least - h), (double)(h - most)));
+    if (isnan(before) == isnan(next))
+        return off;
+    const int64_t side = isnan(before) ? 1 : -1; /* at an end the surface goes on as it came */
+    return fmin(off, fabs((double)(h - 2 * at(m, b + side, j) + at(m, b + 2 * side, j))));
 }
 
 /* Heights off the surface become the surface's; in the first round, where noise is alike, those
@@ -393,7 +401,7 @@ static void run_round(struct refinement *f)
         f->sum[i] = f->heights[i];
         f->weights[i] = 1;
     }
-    for (unsigned i = 0; i < n; i++, s2 *= 2) {
+    for (unsigned i = 0; i < n && s2 <= MOST_SIGMA * MOST_SIGMA; i++, s2 *= 2) {
         for (unsigned k = 0; k < 2; k++) {
             smooth_lines(f, k ? f->refined : f->heights, f->lines[k][0], sqrt(s2));
             smooth_lines(f, f->lines[k][0], f->lines[k][1], sqrt(s2));

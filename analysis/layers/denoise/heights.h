@@ -15,7 +15,7 @@ enum oct_err oct_heights_fill(float *heights, uint32_t n_b, uint32_t n_j, struct
  * direction: slopes do not count, and few strays do not. NaN: left out; 0: too few are known.
  * alike: the noise is as alike along the A-lines as white noise that a Gaussian of so many A-lines
  * has smoothed; 0: it is white. Then the differences are of A-lines that are 2.5 times as far
- * apart, or of B-scans, whichever are smaller: the surface itself bends, too. */
+ * apart, or of B-scans, whichever are smaller for noise: the surface itself bends, too. */
 double oct_heights_noise(const float *heights, uint32_t n_b, uint32_t n_j, double alike);
 
 /* Stray heights become what their neighbours say. A height strays when it lies off the line through
@@ -34,9 +34,10 @@ enum oct_err oct_heights_tame(float *heights, uint32_t n_b, uint32_t n_j, double
  *
  * alike: see above. What is traced line by line in a window has such noise: averaged along the
  * lines it stays, across the B-scans it goes. Then the Gaussians are of 0.7, 1 .. 4 times `alike`
- * (0.7 at least) along the lines, and of 0, 0.7, 1 .. 4 B-scans across them, all with all; the
- * variance is what each leaves of such noise, sqrt(2 a^2 / (2 a^2 + s^2 + t^2)) for two Gaussians
- * s and t along the lines, 1 / sqrt(2 pi (s^2 + t^2)) across them; bias^2 is a mean over 8 A-lines
+ * (0.7 at least, 51 A-lines at most) along the lines, and of 0, 0.7, 1 .. 4 B-scans across them,
+ * all with all; the variance is what each leaves of such noise, sqrt(2 a^2 / (2 a^2 + s^2 + t^2)) for
+ * two Gaussians s and t along the lines, 1 / sqrt(2 pi (s^2 + t^2)) across them (of sets of few
+ * B-scans more is left); bias^2 is a mean over 8 A-lines
  * and 2 B-scans. In the first of then three rounds it is the mean of that of r and of what
  * (K x - x)^2 of the heights x themselves, over half as many again, has above what noise leaves:
  * the surface that comes in may have been smoothed both ways alike. For the same reason a stray is

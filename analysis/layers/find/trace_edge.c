@@ -14,7 +14,6 @@
 #define REFLEX_UM 14.0F  /* of the ILM, whose lower flank is no border of the RNFL */
 #define LEAST_HALF 3u    /* px of a corridor */
 #define LEAST_SIGMA 0.8F /* px of the derivative */
-#define MOST_LINES 48.0F /* sigma along the lines, so that time is bounded */
 
 /* Whether the light rises with depth. */
 static const bool rises[OCT_N_LAYERS] = {
@@ -342,7 +341,7 @@ void oct_trace_edge(struct oct_trace *trace, enum oct_layer layer,
     float line_sigma = fmaxf(search->line_um / (float)p->line_um, search->least_lines);
     const uint32_t reach =
         plan_taps(trace, fmaxf(search->depth_um / (float)p->depth_um, LEAST_SIGMA),
-                  fminf(line_sigma, MOST_LINES));
+                  fminf(line_sigma, OCT_TRACE_MOST_SIGMA));
 
     const uint32_t n_values = layer == OCT_LAYER_ILM || layer == OCT_LAYER_RPE ? 2 * width : width;
     for (uint32_t j = 0; j < m; j++)

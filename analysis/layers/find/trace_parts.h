@@ -138,6 +138,8 @@ bool oct_trace_light(struct oct_trace *trace, const float *pixels);
 void oct_trace_refine_init(struct oct_trace *trace);
 void oct_trace_refine(struct oct_trace *trace, const struct oct_trace_bounds *bounds);
 
+#define OCT_TRACE_MOST_SIGMA 48.0F /* A-lines of a window, so that time is bounded */
+
 /* What a border is sought with. */
 struct oct_trace_search {
     float half_um;     /* of the corridor about the path */

@@ -33,7 +33,8 @@ double oct_trace_alike(enum oct_layer layer, double line_um)
     const struct oct_trace_search *last = &searches[layer][1];
     const double um = line_um > 0 ? line_um : OCT_TRACE_LINE_UM;
 
-    return fmax((double)last->line_um / um, (double)last->least_lines);
+    return fmin(fmax((double)last->line_um / um, (double)last->least_lines),
+                (double)OCT_TRACE_MOST_SIGMA);
 }
 
 static void find_edge(struct oct_trace *trace, enum oct_layer layer,
