@@ -35,8 +35,8 @@ enum oct_err oct_heights_tame(float *heights, uint32_t n_b, uint32_t n_j, double
  * alike: see above. What is traced line by line in a window has such noise: averaged along the
  * lines it stays, across the B-scans it goes. Then the Gaussians are of 0.7, 1 .. 4 times `alike`
  * (0.7 at least, 51 A-lines at most) along the lines, and of 0, 0.7, 1 .. 4 B-scans across them,
- * all with all; the variance is what each leaves of such noise, sqrt(2 a^2 / (2 a^2 + s^2 + t^2)) for
- * two Gaussians s and t along the lines, 1 / sqrt(2 pi (s^2 + t^2)) across them (of sets of few
+ * all with all; the variance is what each leaves of such noise, sqrt(2 a^2 / (2 a^2 + s^2 +
+ * t^2)) for two Gaussians s and t along the lines, 1 / sqrt(2 pi (s^2 + t^2)) across them (of few
  * B-scans more is left); bias^2 is a mean over 8 A-lines
  * and 2 B-scans. In the first of then three rounds it is the mean of that of r and of what
  * (K x - x)^2 of the heights x themselves, over half as many again, has above what noise leaves:
