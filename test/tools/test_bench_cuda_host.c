@@ -114,8 +114,8 @@ TEST(octctl_bench_backend_cuda_runs_and_fails_without_a_driver)
     must(oct_config_set(&config, "pipeline.backend", "cuda", "test", &failure));
     must(oct_config_set(&config, "scan.lines", "2", "test", &failure));
     must(oct_config_set(&config, "pipeline.batch", "1", "test", &failure));
-    int status =
-        1; /* a busy machine may miss that deadline, which is none of the command's faults */
+    /* A busy machine may miss the command's deadline. */
+    int status = 1;
     for (unsigned tries = 0; tries < 5 && status; tries++) {
         char *again[5];
         memcpy(again, argv[0], sizeof(again));
