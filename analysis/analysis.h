@@ -36,6 +36,7 @@ struct oct_analysis_setup {
     const struct oct_plan *plan; /* of the B-scans, as long as create runs; NULL: unknown */
     double line_rate_hz;         /* 0: unknown */
     bool live;                   /* else every B-scan comes, and only what is whole is wanted */
+    bool keeps_groups;           /* the B-scans of a group stay as they are while the group comes */
     const void *settings;        /* ops->settings_bytes; copied */
     struct oct_workers *workers; /* the process's pool (kernels/device/workers.h); NULL: one's own
                                     thread alone */
@@ -87,6 +88,7 @@ struct oct_analysis_ops {
      * name it; NULL: none does. */
     bool (*is_asked)(const void *settings);
 
+    bool wants_groups;    /* live: setup.keeps_groups, where groups are small */
     unsigned most_behind; /* live: with more B-scans waiting it skips to the newest, where results
                              are of groups it leaves out the next group; 0: with half of the image
                              ring, of groups with a quarter */

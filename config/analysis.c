@@ -80,6 +80,16 @@ enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis
                         "analysis.run: there is no analysis '%s': use some of %s", name, names);
 }
 
+/* B-scans that the stage keeps for its analysis: a group; 0: none, or too many. */
+static unsigned kept_bscans(const struct oct_config_stage *setup,
+                            const struct oct_scan_protocol *scan)
+{
+    const unsigned n_places = scan->interleave > 1 ? scan->interleave : 1;
+    const unsigned n = scan->repeats * n_places;
+    return setup->ops->wants_groups && !setup->guaranteed && n > 1 && n <= OCT_STAGE_MOST_KEPT ? n
+                                                                                               : 0;
+}
+
 enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_config *config,
                                      const struct oct_config_stage *setup, struct oct_error *err)
 {
@@ -88,14 +98,17 @@ enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_
     struct oct_image_form form;
     const struct oct_analysis_ops *ops = setup->ops;
     oct_config_analysis(config, ops->name, &settings);
+    const struct oct_scan_protocol scan = oct_config_scan(config);
+    const unsigned keeps = kept_bscans(setup, &scan);
     const struct oct_analysis_setup its = {
         .input = setup->in ? setup->in->form : oct_pipeline_form(setup->pipeline),
         .n_bscans = setup->plan->geometry.n_bscans,
         .spacing = oct_config_spacing(config, setup->plan),
-        .scan = oct_config_scan(config),
+        .scan = scan,
         .plan = setup->plan,
         .line_rate_hz = config->scan.line_rate_hz,
         .live = !setup->guaranteed,
+        .keeps_groups = keeps > 0,
         .settings = &settings,
         .workers = setup->workers,
         .gpus = config->pipeline.gpus,
@@ -118,6 +131,7 @@ enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_
         .in = setup->in,
         .asker = setup->asker,
         .guaranteed = setup->guaranteed,
+        .keeps = keeps,
         .settings_bytes = ops->settings_bytes,
         .most_behind = ops->most_behind_of ? ops->most_behind_of(&settings) : ops->most_behind,
         .rests = oct_config_analysis_rests(config, ops->name),

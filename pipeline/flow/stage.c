@@ -60,6 +60,8 @@ struct oct_stage {
     struct oct_image_form form, input;
     struct oct_ring *in, *results;
     struct oct_ring_reader *reader; /* NULL once the stage was left to itself */
+    struct oct_ring_reader *keepers[OCT_STAGE_MOST_KEPT]; /* of the newest pushed, in turn */
+    unsigned n_keepers;
     pthread_t thread;
     bool draining; /* its owner's own, as is this: when it is left to itself */
     uint64_t deadline_ns;
@@ -82,6 +84,7 @@ struct oct_stage {
     struct group group;
     unsigned most_behind; /* at the beginning of a group */
     bool passed;          /* B-scans passed by since the last that was handled */
+    uint64_t n_kept;
 
     struct oct_stage_counts counts;
     uint64_t told_ns, n_untold; /* faults: the newest in the log, and those since */
@@ -493,6 +496,16 @@ static void pass_by(struct oct_stage *s, uint64_t slot)
     raise_dealt(s, find_dealt(s));
 }
 
+/* The slot that was read stays held after it is released, in place of the oldest that was kept. */
+static void keep_slot(struct oct_stage *s)
+{
+    if (s->n_keepers == 0)
+        return;
+    struct oct_ring_reader *keeper = s->keepers[s->n_kept++ % s->n_keepers];
+    oct_ring_release(keeper);
+    oct_ring_keep(s->reader, keeper);
+}
+
 static void handle(struct oct_stage *s, uint64_t slot)
 {
     enum oct_stage_skip reason = OCT_STAGE_LOST;
@@ -524,6 +537,7 @@ static void handle(struct oct_stage *s, uint64_t slot)
         note_dealt(s);
         return;
     }
+    keep_slot(s);
     begin_work(s);
     const bool changed = obey_wish(s);
     if (!is_at_rest(s))
@@ -636,7 +650,20 @@ static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
     s->most_behind = most && most < half / 2 ? most : half / 2;
     s->reader = oct_ring_reader_create(s->in, setup->guaranteed,
                                        most && s->form.bscans_an_image <= 1 ? most : half);
-    return s->reader ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a reader");
+    bool is_whole = s->reader != NULL;
+    for (; is_whole && s->n_keepers < setup->keeps; s->n_keepers += is_whole) {
+        s->keepers[s->n_keepers] = oct_ring_reader_create(s->in, false, half);
+        is_whole = s->keepers[s->n_keepers] != NULL;
+    }
+    return is_whole ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for readers");
+}
+
+static void destroy_readers(struct oct_stage *s)
+{
+    while (s->n_keepers > 0)
+        oct_ring_reader_destroy(s->keepers[--s->n_keepers]);
+    oct_ring_reader_destroy(s->reader); /* NOLINT(clang-analyzer-unix.Malloc): it is still held */
+    s->reader = NULL;
 }
 
 /* What is pushed: the pipeline's pictures, their values, or another stage's results. */
@@ -699,7 +726,7 @@ enum oct_err oct_stage_create(struct oct_stage **out, const struct oct_stage_set
     if (!e)
         e = start_thread(s, err);
     if (e) {
-        oct_ring_reader_destroy(s->reader);
+        destroy_readers(s);
         free_stage(s);
         return e;
     }
@@ -763,8 +790,7 @@ static bool leave(struct oct_stage *s)
             s->form.name, (double)(oct_clock_ns() - since_ns) * 1e-9);
     oct_ring_hold(s->in); /* it may still read the slot that it holds */
     s->holds_memory = true;
-    oct_ring_reader_destroy(s->reader);
-    s->reader = NULL;
+    destroy_readers(s);
     if (oct_thread_start_detached(NULL, join_and_let_go, s, "thread that frees an analysis", NULL))
         pthread_detach(s->thread); /* and it stays in memory */
     s->is_joined = true;
@@ -830,7 +856,6 @@ void oct_stage_destroy(struct oct_stage *s)
     if (!s)
         return;
     oct_stage_drain(s);
-    oct_ring_reader_destroy(s->reader); /* NOLINT(clang-analyzer-unix.Malloc): it is still held */
-    s->reader = NULL;
+    destroy_readers(s);
     let_go(s);
 }

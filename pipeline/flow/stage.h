@@ -42,7 +42,8 @@ struct oct_analysis;
 
 /* What a stage asks of its analysis, always from the stage's thread, one call at a time. */
 struct oct_stage_ops {
-    /* Takes a B-scan in. The frame and what it points at are lent until push returns.
+    /* Takes a B-scan in. The frame is lent until push returns, and what it points at too, or, where
+     * the stage keeps B-scans, for longer (setup.keeps).
      * OCT_E_BACKEND: its device is gone, and every later push will say so. Any other error concerns
      * this B-scan alone. */
     enum oct_err (*push)(struct oct_analysis *analysis, const struct oct_image_frame *bscan,
@@ -89,6 +90,8 @@ enum oct_stage_input {
 /* Notes what a pipeline must lend for a stage of such input (struct oct_pipeline_setup). */
 void oct_stage_note_lent(enum oct_stage_input input, bool lends[OCT_N_LENT]);
 
+#define OCT_STAGE_MOST_KEPT 8u
+
 struct oct_stage_setup {
     const struct oct_image_form *form; /* of the results; copied */
     const struct oct_stage_ops *ops;
@@ -100,12 +103,14 @@ struct oct_stage_setup {
     const struct oct_image_source *in; /* copied */
     unsigned asker;                    /* of what is lent: its own number (pipeline.h) */
     bool guaranteed;                   /* offline */
-    unsigned most_behind;              /* live: 0: half of the ring that it reads; where
+    unsigned keeps; /* live: a B-scan's memory stays as it is until so many, OCT_STAGE_MOST_KEPT at
+                       most, have been pushed after it or the stage ends; 0: until push returns */
+    unsigned most_behind;  /* live: 0: half of the ring that it reads; where
                                                 results are of groups: at the beginning of one, at
                                                 most, and 0, a quarter */
-    unsigned give_up_ms;               /* 0: 2000 */
-    size_t settings_bytes;             /* of what oct_stage_configure takes */
-    bool rests;                        /* begins at rest: oct_stage_rest */
+    unsigned give_up_ms;   /* 0: 2000 */
+    size_t settings_bytes; /* of what oct_stage_configure takes */
+    bool rests;            /* begins at rest: oct_stage_rest */
 };
 
 enum oct_stage_skip {

@@ -94,6 +94,21 @@ static void complex_values_come_alone(void **state)
     close_stage_rig(&r);
 }
 
+/* A slow one, while the ring comes round many times. */
+static void bscans_that_are_kept_stay_as_they_are(void **state)
+{
+    static const struct script script = {.push_us = 3000, .keeps = 5};
+    struct rig r;
+    open_pipeline(&r, (struct fake_script){.depth = 4}, true);
+    open_stage(&r, &script, (struct oct_stage_setup){.input = OCT_STAGE_VALUES, .keeps = 5});
+    feed(&r, 600, 300);
+    struct oct_stage_counts c = drain_stage(&r);
+    assert_int_equal(c.seen, 600);
+    assert_true(c.done > 10);
+    assert_int_equal(r.watch.n_changed, 0);
+    close_stage_rig(&r);
+}
+
 /* Of a B-scan that nobody wants the values of there are none. */
 static void values_are_not_made_for_one_that_is_late(void **state)
 {
@@ -408,6 +423,7 @@ int main(void)
         cmocka_unit_test(pictures_that_the_engine_lost_are_skipped),
         cmocka_unit_test(values_come_for_every_bscan_while_it_keeps_up),
         cmocka_unit_test(complex_values_come_alone),
+        cmocka_unit_test(bscans_that_are_kept_stay_as_they_are),
         cmocka_unit_test(values_are_not_made_for_one_that_is_late),
         cmocka_unit_test(one_that_wants_values_where_none_are_lent_is_refused),
         cmocka_unit_test(a_form_that_cannot_be_is_refused),

@@ -15,6 +15,10 @@ struct oct_analysis {
     struct oct_bscan_info newest;
     float mean;
     bool has_result, ended;
+    struct kept {
+        struct oct_image_frame bscan;
+        float mean;
+    } kept[OCT_STAGE_MOST_KEPT]; /* the newest, in turn */
 };
 
 static void note(struct oct_analysis *a, char what)
@@ -42,6 +46,17 @@ static float mean_of(const struct oct_image_frame *bscan)
     return sum / (M * D);
 }
 
+/* What was pushed before is as it was. */
+static void look_at_kept(struct oct_analysis *a, const struct oct_image_frame *bscan, unsigned n)
+{
+    const unsigned keeps = a->script->keeps;
+    if (keeps == 0)
+        return;
+    a->kept[n % keeps] = (struct kept){*bscan, mean_of(bscan)};
+    for (unsigned i = 0; i < keeps && n >= keeps; i++)
+        a->watch->n_changed += mean_of(&a->kept[i].bscan) != a->kept[i].mean;
+}
+
 static enum oct_err script_push(struct oct_analysis *a, const struct oct_image_frame *bscan,
                                 struct oct_error *err)
 {
@@ -58,6 +73,7 @@ static enum oct_err script_push(struct oct_analysis *a, const struct oct_image_f
     a->newest = bscan->info;
     a->mean = mean_of(bscan);
     a->has_result = true;
+    look_at_kept(a, bscan, n);
     return OCT_OK;
 }
 

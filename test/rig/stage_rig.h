@@ -27,11 +27,13 @@ struct script {
     bool refuses_settings;
     bool keeps_until_end; /* the results come at `end` */
     bool of_volume, whole_only;
+    unsigned keeps; /* values of so many B-scans, the one that is pushed counted, are read anew */
 };
 
 /* What the analysis was asked for; read by the test. */
 struct watch {
     atomic_uint n_pushed, n_taken, n_ended, n_reset, n_configured, n_destroyed;
+    atomic_uint n_changed; /* B-scans that did not stay as they were */
     atomic_bool gate;
     int settings;
     char order[64];        /* p, e, r: push, end, reset */
