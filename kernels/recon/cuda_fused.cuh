@@ -187,21 +187,20 @@ static __device__ __forceinline__ void oct_fused_store(const struct oct_cuda_tab
     }
 }
 
-/* Complex values of a line whose job asks for them, depth thread + r * APART in v[r]. */
+/* Complex values of a line whose job asks for them, depth thread + r * APART in v[r]; factor: by
+ * which each is still to be multiplied, or NULL. */
 template <int APART, int KEEP>
 static __device__ __forceinline__ void
 oct_fused_store_complex(const struct oct_cuda_tables &t, const struct oct_cuda_job &job,
-                        size_t line, bool came, const float2 *v, int thread)
+                        size_t line, bool came, const float2 *v, const float2 *factor, int thread)
 {
     const unsigned first = (unsigned)thread - t.crop_first; /* of depth; wraps around above it */
-    if (!(job.flags & OCT_JOB_COMPLEX))
-        return;
+    const float2 nothing = make_float2(nanf(""), nanf(""));
+    float2 *to = job.complex + line * t.depth + thread - t.crop_first;
 #pragma unroll
-    for (int r = 0; r < KEEP; r++) {
-        const unsigned at = first + r * APART;
-        if (at < t.depth)
-            oct_store_complex(t, job, line * t.depth + at, t.crop_first + at, came, v[r]);
-    }
+    for (int r = 0; r < KEEP; r++)
+        if (first + r * APART < t.depth)
+            to[r * APART] = !came ? nothing : factor ? oct_mul(v[r], factor[r]) : v[r];
 }
 
 /* Intensities of a line from its transform, where depth thread + r * P2/16 lies in v[r]. */
@@ -211,7 +210,8 @@ static __device__ __forceinline__ void oct_fused_finish(const struct oct_cuda_ta
                                                         bool came, const float2 *v, int thread)
 {
     float value[KEEP];
-    oct_fused_store_complex<2 * P1 / 16, KEEP>(t, job, line, came, v, thread);
+    if (job.flags & OCT_JOB_COMPLEX)
+        oct_fused_store_complex<2 * P1 / 16, KEEP>(t, job, line, came, v, NULL, thread);
 #pragma unroll
     for (int r = 0; r < KEEP; r++)
         value[r] = v[r].x * v[r].x + v[r].y * v[r].y;

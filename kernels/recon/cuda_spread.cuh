@@ -138,7 +138,6 @@ oct_spread_finish(const struct oct_cuda_tables &t, const struct oct_cuda_job &jo
                   bool came, const float2 *v, const float *gain, int thread)
 {
     float value[KEEP];
-    oct_fused_store_complex<APART, KEEP>(t, job, line, came, v, thread);
 #pragma unroll
     for (int r = 0; r < KEEP; r++)
         value[r] = (v[r].x * v[r].x + v[r].y * v[r].y) * gain[r];
@@ -168,11 +167,20 @@ __global__ void __launch_bounds__(oct_spread_shape<P1, HALF>::threads,
     oct_spread_gather<P1, T, passes::first, HALF>(t, shared, v, thread);
     oct_transform<P1, T, false, 2, false, HALF>(passes{}, v, t.twiddle, shared, thread);
 
+    const size_t at = (size_t)bscan * t.n_lines + line;
+    if (job.flags & OCT_JOB_COMPLEX) {
+        float2 factor[KEEP];
+#pragma unroll
+        for (int r = 0; r < KEEP; r++)
+            factor[r] = __ldg(&t.factor[thread + r * T]);
+        oct_fused_store_complex<T, KEEP>(t, job, at, has_a, v[0], factor, thread);
+        if (is_pair)
+            oct_fused_store_complex<T, KEEP>(t, job, at + 1, has_b, v[1], factor, thread);
+    }
     float gain[KEEP];
 #pragma unroll
     for (int r = 0; r < KEEP; r++)
         gain[r] = __ldg(&t.gain[thread + r * T]);
-    const size_t at = (size_t)bscan * t.n_lines + line;
     oct_spread_finish<T, KEEP>(t, job, at, has_a, v[0], gain, thread);
     if (is_pair)
         oct_spread_finish<T, KEEP>(t, job, at + 1, has_b, v[1], gain, thread);

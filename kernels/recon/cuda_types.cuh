@@ -118,7 +118,7 @@ static __device__ __forceinline__ void oct_store_complex(const struct oct_cuda_t
                                                          const struct oct_cuda_job &job, size_t at,
                                                          unsigned d, bool came, float2 z)
 {
-    const float2 f = t.factor ? t.factor[d] : make_float2(1, 0);
+    const float2 f = t.factor ? __ldg(&t.factor[d]) : make_float2(1, 0);
     const float nothing = nanf("");
     job.complex[at] = came ? make_float2(z.x * f.x - z.y * f.y, z.x * f.y + z.y * f.x)
                            : make_float2(nothing, nothing);
