@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <time.h>
 
 /* ---- what is there ---- */
@@ -20,9 +22,18 @@ extern "C" const char *oct_cuda_built_with(void)
     return "CUDA runtime " OCT_TEXT_OF(CUDART_VERSION) " for " OCT_CUDA_ARCHS;
 }
 
+/* Streams share the driver's queues, of which there are 8 by default: what one waits for then holds
+ * up others. Before the first call of CUDA; a value that is set already stays. */
+static void ask_for_queues(void)
+{
+    static std::once_flag once;
+    std::call_once(once, [] { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); });
+}
+
 extern "C" unsigned oct_cuda_count(char *why, size_t why_bytes)
 {
     int n = 0;
+    ask_for_queues();
     cudaError_t code = cudaGetDeviceCount(&n);
     if (code == cudaSuccess && n > 0)
         return (unsigned)n;
