@@ -26,6 +26,7 @@ struct task {
     const float *host; /* put: where it lies; NULL: on the device */
     const void *device;
     unsigned gpu;         /* whose memory that is */
+    bool keeps;           /* put: it stays as it is */
     const uint64_t *came; /* else: [n] */
     unsigned n;
     struct oct_flow_show show;
@@ -38,6 +39,7 @@ struct context {
     unsigned i, n; /* of the task */
     const float2 *from;
     bool uploads, moves; /* put: from the host, from another GPU */
+    bool keeps;          /* put: neither, and it stays where it is */
     float *h_values;     /* a B-scan that is uploaded */
     float2 *d_values;    /* or moved */
     struct oct_flow_cuda_place *h_places;
@@ -58,6 +60,7 @@ static void take(void *argument, const void *from)
     c->from = (const float2 *)task->device;
     c->uploads = task->is_put && task->host;
     c->moves = task->is_put && !task->host && (int)task->gpu != c->group.stream->device;
+    c->keeps = task->keeps && !c->uploads && !c->moves;
     if (c->uploads)
         memcpy(c->h_values, task->host, oct_flow_n_values(f) * sizeof(float2));
     if (task->is_put)
@@ -76,8 +79,8 @@ static enum oct_err begin_put(struct context *c, struct oct_error *err)
     struct oct_cuda_stream *stream = c->group.stream;
     const size_t bytes = oct_flow_n_values(&c->group.f) * sizeof(float2);
     const float2 *from = c->uploads || c->moves ? c->d_values : c->from;
-    enum oct_err e = OCT_OK;
-    if (c->uploads)
+    enum oct_err e = c->keeps ? OCT_OK : oct_flow_alloc_own(&c->group, err);
+    if (!e && c->uploads)
         e = oct_cuda_stream_upload(stream, c->d_values, c->h_values, bytes, err);
     if (e)
         return e;
@@ -85,7 +88,7 @@ static enum oct_err begin_put(struct context *c, struct oct_error *err)
         TRY_STREAM(
             stream, "copy",
             cudaMemcpyAsync(c->d_values, c->from, bytes, cudaMemcpyDeviceToDevice, stream->stream));
-    oct_flow_queue_puts(&c->group, &from, &c->i, 1);
+    oct_flow_queue_puts(&c->group, &from, &c->i, 1, c->keeps);
     return OCT_OK;
 }
 
@@ -134,9 +137,10 @@ static void give(void *argument, void *to)
 static enum oct_err rehearse(struct context *c, struct oct_error *err)
 {
     struct oct_flow_cuda *f = &c->group.f;
-    enum oct_err e = OCT_OK;
-    memset(c->h_values, 0, oct_flow_n_values(f) * sizeof(float2));
-    c->uploads = c->is_put = true;
+    enum oct_err e = oct_cuda_stream_clear(c->group.stream, c->d_values,
+                                           oct_flow_n_values(f) * sizeof(float2), err);
+    c->is_put = c->keeps = true;
+    c->from = c->d_values;
     for (unsigned r = 0; r < f->n_repeats && !e; r++) {
         c->i = r * f->n_places;
         f->came[0] |= (uint64_t)1 << r;
@@ -220,6 +224,7 @@ static enum oct_err cuda_put(struct oct_flow_engine *engine, unsigned i,
     task.i = i;
     task.device = bscan->complex_device;
     task.gpu = bscan->complex_gpu;
+    task.keeps = engine->setup.keeps;
     task.host = task.device ? NULL : bscan->complex_values;
     if (!task.device && !task.host)
         return OCT_OK;

@@ -3,6 +3,7 @@
 #ifndef OCT_ANALYSIS_FLOW_CUDA_GROUP_CUH
 #define OCT_ANALYSIS_FLOW_CUDA_GROUP_CUH
 
+#include "analysis/flow/cuda_judge.cuh"
 #include "analysis/flow/cuda_shift.cuh"
 
 #include <cstdlib>
@@ -14,6 +15,7 @@ struct oct_flow_cuda_group {
     struct oct_cuda_stream *stream;
     struct oct_flow_cuda f;
     unsigned n_batch; /* places at once */
+    float2 *d_own;    /* [R K][M][D] copies of B-scans; NULL: all stay where they are */
     float *d_shown;   /* [n_batch][M][D], or bytes */
 };
 
@@ -63,6 +65,9 @@ static void oct_flow_fill_sizes(struct oct_flow_cuda *f, const struct oct_flow_e
     f->n_blocks = s->depth / OCT_FLOW_BLOCK;
     f->look_step = oct_flow_look_step(s->n_lines, s->depth);
     f->look_row = s->depth / f->look_step + 1;
+    f->n_puts = (s->n_lines + OCT_FLOW_PUT_LINES - 1) / OCT_FLOW_PUT_LINES;
+    f->n_looks = oct_shift_n_looked(s->n_lines, oct_shift_first_step(s->n_lines));
+    f->n_nears = oct_shift_n_looked(s->n_lines, oct_shift_near_step(s->n_lines));
     f->reach = (uint32_t)s->projection_px + 1;
     f->is_kept = !setup->shows;
     f->projection = (float)s->projection;
@@ -85,15 +90,24 @@ static enum oct_err oct_flow_alloc_maps(struct oct_flow_cuda_group *g, struct oc
                    cudaMemsetAsync(f->look, 0xff, lines * f->look_row * sizeof(float2),
                                    g->stream->stream));
     e = e ? e : oct_stream_alloc(g->stream, &f->dark, (size_t)g->n_batch * f->n_blocks, err);
-    e = e ? e
-          : oct_stream_alloc(g->stream, &f->looks,
-                             (size_t)g->n_batch * f->n_repeats * OCT_SHIFT_N_Z, err);
+    const size_t repeats = (size_t)g->n_batch * f->n_repeats;
+    e = e ? e : oct_stream_alloc(g->stream, &f->looks, repeats * f->n_looks * OCT_SHIFT_N_Z, err);
+    e = e ? e : oct_stream_alloc(g->stream, &f->nears, repeats * f->n_nears * OCT_SHIFT_NEAR, err);
     for (unsigned i = 0; i < (f->is_kept ? 8u : 5u) && !e; i++)
         e = oct_stream_alloc(g->stream, maps[i], n, err);
     if (e || f->is_kept)
         return e;
     e = oct_stream_alloc(g->stream, &g->d_shown, n, err);
     return e ? e : oct_stream_alloc(g->stream, &f->row, lines, err);
+}
+
+/* Where B-scans are copied to, unless there is such a place already. */
+static enum oct_err oct_flow_alloc_own(struct oct_flow_cuda_group *g, struct oct_error *err)
+{
+    const size_t bscans = (size_t)g->f.n_repeats * g->f.n_places;
+    return g->d_own
+               ? OCT_OK
+               : oct_stream_alloc(g->stream, &g->d_own, bscans * oct_flow_n_values(&g->f), err);
 }
 
 /* Of a zeroed group; the stream frees what it has. OCT_E_NO_MEMORY, OCT_E_BACKEND. */
@@ -107,17 +121,18 @@ static enum oct_err oct_flow_group_make(struct oct_flow_cuda_group *g,
     g->n_batch = oct_flow_batch_of(setup);
     oct_flow_fill_sizes(f, setup);
     oct_flow_fill_tables(f, &setup->place);
-    const size_t lines = (size_t)f->n_repeats * f->n_places * f->n_lines;
-    enum oct_err e = oct_stream_alloc(stream, &f->b, lines * f->depth, err);
+    const size_t bscans = (size_t)f->n_repeats * f->n_places, lines = bscans * f->n_lines;
+    enum oct_err e = oct_stream_alloc(stream, &f->b, bscans, err);
+    e = e || setup->keeps ? e : oct_flow_alloc_own(g, err);
     e = e ? e : oct_stream_alloc(stream, &f->power, lines, err);
-    e = e ? e : oct_stream_alloc(stream, &f->blocks, lines * f->n_blocks, err);
+    e = e ? e : oct_stream_alloc(stream, &f->blocks, bscans * f->n_puts * f->n_blocks, err);
     return e ? e : oct_flow_alloc_maps(g, err);
 }
 
 /* Queues that B-scans from[n], on the device, become those with numbers i[n]; n: OCT_FLOW_PUTS at
- * most. */
+ * most. keeps: they stay where they are until their places are found; else they are copied. */
 static void oct_flow_queue_puts(const struct oct_flow_cuda_group *g, const float2 *const *from,
-                                const uint32_t *i, unsigned n)
+                                const uint32_t *i, unsigned n, bool keeps)
 {
     const struct oct_flow_cuda &f = g->f;
     struct oct_flow_cuda_puts puts = {};
@@ -126,30 +141,38 @@ static void oct_flow_queue_puts(const struct oct_flow_cuda_group *g, const float
     puts.n_lines = f.n_lines;
     puts.depth = f.depth;
     puts.n_blocks = f.n_blocks;
+    puts.n_puts = f.n_puts;
+    puts.own = keeps ? NULL : g->d_own;
     puts.b = f.b;
     puts.power = f.power;
     puts.blocks = f.blocks;
-    OCT_LAUNCH((oct_flow_put_kernel), dim3(f.n_lines, n), dim3(OCT_FLOW_THREADS), 0,
+    OCT_LAUNCH((oct_flow_put_kernel), dim3(f.n_puts, n), dim3(OCT_FLOW_THREADS), 0,
                g->stream->stream, puts);
 }
 
 static void oct_flow_queue_shift(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
 {
-    const dim3 threads(OCT_SHIFT_THREADS);
-    OCT_LAUNCH((oct_flow_look_kernel), dim3(OCT_SHIFT_N_Z / OCT_SHIFT_AT_ONCE, f.n_repeats - 1, n),
-               threads, 0, stream, f);
-    OCT_LAUNCH((oct_flow_shift_kernel), dim3(f.n_repeats - 1, n), threads, 0, stream, f);
+    const uint32_t n_pairs = f.n_repeats - 1;
+    const uint32_t near_blocks = (f.n_nears + OCT_SHIFT_NEAR_WARPS - 1) / OCT_SHIFT_NEAR_WARPS;
+    OCT_LAUNCH((oct_flow_look_kernel), dim3(f.n_looks, n_pairs, n), dim3(OCT_SHIFT_LOOK_THREADS), 0,
+               stream, f);
+    OCT_LAUNCH((oct_flow_near_kernel), dim3(near_blocks, n_pairs, n), dim3(OCT_SHIFT_NEAR_THREADS),
+               0, stream, f);
+    OCT_LAUNCH((oct_flow_shift_kernel), dim3(n_pairs, n), dim3(OCT_SHIFT_THREADS), 0, stream, f);
 }
 
 static void oct_flow_queue_lines(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
 {
-    const dim3 lines(f.n_lines, n), threads(OCT_FLOW_THREADS);
-    if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 4)
-        OCT_LAUNCH((oct_flow_short_lines_kernel<4>), lines, threads, 0, stream, f);
+    const dim3 some((f.n_lines + OCT_FLOW_LINES_OF - 1) / OCT_FLOW_LINES_OF, n + 1);
+    const dim3 threads(OCT_FLOW_THREADS);
+    if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 2)
+        OCT_LAUNCH((oct_flow_short_lines_kernel<2>), some, threads, 0, stream, f, n);
+    else if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 4)
+        OCT_LAUNCH((oct_flow_short_lines_kernel<4>), some, threads, 0, stream, f, n);
     else if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 8)
-        OCT_LAUNCH((oct_flow_short_lines_kernel<8>), lines, threads, 0, stream, f);
+        OCT_LAUNCH((oct_flow_short_lines_kernel<8>), some, threads, 0, stream, f, n);
     else
-        OCT_LAUNCH((oct_flow_lines_kernel), lines, threads, 0, stream, f);
+        OCT_LAUNCH((oct_flow_lines_kernel), dim3(f.n_lines, n + 1), threads, 0, stream, f, n);
 }
 
 static void oct_flow_queue_judge(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
@@ -171,14 +194,13 @@ static void oct_flow_queue_judge(const struct oct_flow_cuda &f, unsigned n, cuda
 static void oct_flow_queue_places(const struct oct_flow_cuda_group *g, unsigned n)
 {
     const struct oct_flow_cuda &f = g->f;
-    const dim3 threads(OCT_FLOW_THREADS), lines(f.n_lines, n);
+    const dim3 lines(f.n_lines, n);
     cudaStream_t stream = g->stream->stream;
     oct_flow_queue_shift(f, n, stream);
-    OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     oct_flow_queue_lines(f, n, stream);
     oct_flow_queue_judge(f, n, stream);
     OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
-    OCT_LAUNCH((oct_flow_score_kernel), lines, threads, 0, stream, f);
+    OCT_LAUNCH((oct_flow_score_kernel), lines, dim3(OCT_FLOW_SCORE_THREADS), 0, stream, f);
 }
 
 #endif

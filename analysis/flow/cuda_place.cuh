@@ -2,16 +2,14 @@
  * at once, and what all of its kernels know. Part of cuda.cu.
  *
  *     put -> B, power, blocks           a B-scan as it comes
- *     shift -> step                     a block a pair (cuda_shift.cuh)
- *     plan -> lines, depths, n0, Q      a block a place
- *     lines -> sums, along the depth smooth; a block an A-line
- *     judge -> d, isnr
- *     bulk -> b and what it is of       a block a place
- *     score -> z, projected, shown      a block an A-line
+ *     look, near                        cuda_shift.cuh
+ *     shift -> lines, depths            a block a pair
+ *     lines -> sums, along the depth smooth, and n0, Q; a block some A-lines, or the noise
+ *     judge, bulk, score -> d, z        cuda_judge.cuh
  *
- * B of repeat r of place k of a group of K places is B-scan r K + k, [M][D], zeros in lines that
- * did not come. Turns of B (step 3) are never made: Re(B_r conj B_r-1) of turned ones is that of B
- * as it came, turned by the pair's own phase. Sums are in another order than the CPU's. */
+ * B of repeat r of place k of a group of K places is B-scan r K + k, [M][D], with anything in lines
+ * that did not come. Turns of B (step 3) are never made: Re(B_r conj B_r-1) of turned ones is that
+ * of B as it came, turned by the pair's own phase. Sums are in another order than the CPU's. */
 #ifndef OCT_ANALYSIS_FLOW_CUDA_PLACE_CUH
 #define OCT_ANALYSIS_FLOW_CUDA_PLACE_CUH
 
@@ -25,13 +23,9 @@ extern "C" {
 #define OCT_FLOW_PLACES 64u /* of a batch, at most */
 #define OCT_FLOW_THREADS 256u
 #define OCT_FLOW_WARPS (OCT_FLOW_THREADS / 32)
-#define OCT_FLOW_MANY 1024u /* threads of a block that has a place to itself */
-#define OCT_FLOW_MANY_WARPS (OCT_FLOW_MANY / 32)
 #define OCT_FLOW_CHUNK 1024u /* depths of a line that lie in shared memory */
 #define OCT_FLOW_QUAD 4u     /* depths that a thread smooths */
-#define OCT_FLOW_TILE 8u     /* A-lines that a thread judges */
-#define OCT_FLOW_COLUMNS 128u
-#define OCT_FLOW_SPAN (4 * OCT_FLOW_COLUMNS) /* depths of a block that judges */
+#define OCT_FLOW_LINES_OF 4u /* A-lines that a block sums, one after another */
 #define OCT_FLOW_RHO_LAGS (OCT_FLOW_BLOCK / 2 + 1)
 #define OCT_FLOW_REACH (2 * OCT_FLOW_MOST_RADIUS + 1)
 
@@ -50,6 +44,7 @@ struct oct_flow_cuda_place {
     double noise, samples; /* n0, Q */
     double bulk, snr;      /* snr: the sum of 1 / isnr in tissue */
     uint32_t n_looked, n_tissue;
+    uint32_t n_planned; /* blocks of oct_flow_shift_kernel that have come to their end */
 };
 
 /* What an A-line's sums are of, as struct sums of place.c. */
@@ -63,6 +58,8 @@ struct oct_flow_cuda {
     uint32_t n_lines, depth, n_repeats, n_places; /* M, D, R, K */
     uint32_t first;                               /* place of the batch */
     uint32_t n_blocks, look_step, look_row, reach;
+    uint32_t n_puts;               /* of so many times OCT_FLOW_PUT_LINES lines */
+    uint32_t n_looks, n_nears;     /* lines of the first look at a pair, and of the second */
     uint32_t slab_first, slab_end; /* depths of `row` */
     int radius_lines, radius_depth;
     bool is_kept; /* z, projected and intensity are */
@@ -74,9 +71,9 @@ struct oct_flow_cuda {
     float taps_depth[OCT_FLOW_REACH + 12]; /* 3 zeros before it, 9 behind */
     float below[OCT_FLOW_REACH + 1];       /* sums of the taps along the depth before each */
 
-    float2 *b;                         /* [R K][M][D] */
-    float *power;                      /* [R K][M] */
-    float *blocks;                     /* [R K][M][n_blocks] */
+    const float2 **b;                  /* [R K] B-scans, [M][D] each */
+    float *power;                      /* [R K][M]; 0: the line did not come */
+    float *blocks;                     /* [R K][n_puts][n_blocks] sums over some lines each */
     struct oct_flow_cuda_place *place; /* [n], of the batch, as what follows */
     struct oct_flow_cuda_line *line;   /* [n][M] */
     float2 *alike;                     /* [n][M][R] */
@@ -84,7 +81,8 @@ struct oct_flow_cuda {
     float *d, *isnr;                   /* [n][M][D] */
     float2 *look;                      /* [n][M][look_row] d, isnr; NaN: not looked at */
     double *dark;                      /* [n][n_blocks] mean powers of blocks of depths */
-    double *looks;                     /* [n][R][OCT_SHIFT_N_Z] the first look at a pair */
+    float *looks;                      /* [n][R][n_looks][OCT_SHIFT_N_Z] the first look at a pair */
+    float *nears;                      /* [n][R][n_nears][OCT_SHIFT_NEAR] at what lies about that */
     float *z, *projected, *intensity;  /* [n][M][D]; NULL: not kept; z may be projected */
     float *row;                        /* [n][M] the largest z, projected; NULL: not asked for */
     float *shown;                      /* [n][M][D]; NULL, as the next: not shown so */
@@ -98,6 +96,33 @@ template <class T> static __device__ __forceinline__ T oct_flow_warp_sum(T v)
     for (int mask = 16; mask > 0; mask /= 2)
         v += __shfl_xor_sync(0xffffffffu, v, mask);
     return v;
+}
+
+/* Of N values, a power of 2: v[0] becomes the sum of v[oct_flow_sum_of<N>(lane)]. */
+template <unsigned N> static __device__ __forceinline__ void oct_flow_warp_sums(float (&v)[N])
+{
+    unsigned mask = 1;
+#pragma unroll
+    for (unsigned n = N / 2; n > 0; n /= 2) {
+        const bool is_upper = threadIdx.x & mask;
+#pragma unroll
+        for (unsigned i = 0; i < n; i++) {
+            const float given = is_upper ? v[i] : v[i + n], kept = is_upper ? v[i + n] : v[i];
+            v[i] = kept + __shfl_xor_sync(0xffffffffu, given, (int)mask);
+        }
+        mask *= 2;
+    }
+#pragma unroll
+    for (; mask < 32; mask *= 2)
+        v[0] += __shfl_xor_sync(0xffffffffu, v[0], (int)mask);
+}
+
+template <unsigned N> static __device__ __forceinline__ unsigned oct_flow_sum_of(unsigned lane)
+{
+    unsigned i = 0;
+    for (unsigned n = N / 2; n > 0; n /= 2, lane /= 2)
+        i += lane % 2 * n;
+    return i;
 }
 
 /* Of all threads, to all threads. part: [N], shared: of each warp. */
@@ -131,55 +156,130 @@ static __device__ __forceinline__ float2 oct_flow_cross(float2 a, float2 b) /* a
     return make_float2(a.x * b.x + a.y * b.y, a.y * b.x - a.x * b.y);
 }
 
+static __device__ __forceinline__ void oct_flow_add_cross(float2 *sum, float2 a, float2 b)
+{
+    sum->x = fmaf(a.x, b.x, fmaf(a.y, b.y, sum->x));
+    sum->y = fmaf(a.y, b.x, fmaf(-a.x, b.y, sum->y));
+}
+
 /* ---- what comes in ---- */
 
 /* B-scans that come in: where they lie, and which of the group they are. */
 #define OCT_FLOW_PUTS 32u
+#define OCT_FLOW_PUT_LINES 4u /* a power of 2 */
 struct oct_flow_cuda_puts {
     const float2 *from[OCT_FLOW_PUTS];
     uint32_t i[OCT_FLOW_PUTS];
-    uint32_t n_lines, depth, n_blocks;
-    float2 *b; /* as in struct oct_flow_cuda, and the next */
+    uint32_t n_lines, depth, n_blocks, n_puts;
+    float2 *own;      /* [R K][M][D] into which they are copied; NULL: they stay where they are */
+    const float2 **b; /* as in struct oct_flow_cuda, and the next */
     float *power, *blocks;
 };
 
-/* A block an A-line, and a B-scan. */
-static __global__ void oct_flow_put_kernel(const struct oct_flow_cuda_puts f)
+/* The power of four depths of a line from d on; copied to `to`, unless that is NULL. */
+static __device__ __forceinline__ float oct_flow_put_four(const float2 *row, float2 *to, uint32_t d,
+                                                          uint32_t depth)
 {
-    __shared__ float part[OCT_FLOW_WARPS];
-    const uint32_t j = blockIdx.x, t = threadIdx.x;
-    const size_t line = (size_t)f.i[blockIdx.y] * f.n_lines + j;
-    const float2 *row = f.from[blockIdx.y] + (size_t)j * f.depth;
-    float2 *to = f.b + line * f.depth;
-    float *blocks = f.blocks + line * f.n_blocks;
-    float sum = 0;
-    for (uint32_t first = 0; first < f.depth; first += OCT_FLOW_THREADS) {
-        const uint32_t d = first + t;
-        float power = 0;
-        if (d < f.depth) {
-            const float2 z = row[d];
-            to[d] = z;
-            power = z.x * z.x + z.y * z.y;
+    float power = 0;
+    if (depth % OCT_FLOW_QUAD == 0 && d < depth) { /* all lines lie so that one load takes two */
+        const float4 *from = reinterpret_cast<const float4 *>(row + d);
+        for (int i = 0; i < 2; i++) {
+            const float4 z = __ldg(from + i);
+            power += z.x * z.x + z.y * z.y + z.z * z.z + z.w * z.w;
+            if (to)
+                reinterpret_cast<float4 *>(to + d)[i] = z;
         }
-        sum += power;
-        for (int mask = (int)OCT_FLOW_BLOCK / 2; mask > 0; mask /= 2)
-            power += __shfl_xor_sync(0xffffffffu, power, mask);
-        if (d % OCT_FLOW_BLOCK == 0 && d / OCT_FLOW_BLOCK < f.n_blocks)
-            blocks[d / OCT_FLOW_BLOCK] = power;
+        return power;
     }
-    sum = oct_flow_block_sum(sum, part);
-    const bool came = sum > 0 && sum <= 3.4e38f; /* not NaN either */
-    if (t == 0)
-        f.power[line] = came ? sum : 0;
-    for (uint32_t d = t; d < f.depth && !came; d += OCT_FLOW_THREADS) {
-        to[d] = make_float2(0, 0);
-        if (d % OCT_FLOW_BLOCK == 0 && d / OCT_FLOW_BLOCK < f.n_blocks)
-            blocks[d / OCT_FLOW_BLOCK] = 0;
+    for (uint32_t q = 0; q < OCT_FLOW_QUAD && d + q < depth; q++) {
+        const float2 z = __ldg(row + d + q);
+        power += z.x * z.x + z.y * z.y;
+        if (to)
+            to[d + q] = z;
+    }
+    return power;
+}
+
+/* Adds the power of a chunk of four depths a thread, by lines, which is counted where lines[] has
+ * not been found to be empty. */
+static __device__ __forceinline__ float oct_flow_put_chunk(const float2 *rows, float2 *to,
+                                                           uint32_t n, uint32_t d, uint32_t depth,
+                                                           float lines[OCT_FLOW_PUT_LINES])
+{
+    float power[OCT_FLOW_PUT_LINES], sum = 0;
+#pragma unroll
+    for (uint32_t m = 0; m < OCT_FLOW_PUT_LINES; m++)
+        power[m] = m < n && d < depth
+                       ? oct_flow_put_four(rows + (size_t)m * depth,
+                                           to ? to + (size_t)m * depth : NULL, d, depth)
+                       : 0;
+#pragma unroll
+    for (uint32_t m = 0; m < OCT_FLOW_PUT_LINES; m++) {
+        lines[m] += power[m];
+        sum += power[m];
+    }
+    return sum;
+}
+
+/* The power of blocks of depths, of the sum of four depths a thread. */
+static __device__ __forceinline__ void oct_flow_put_blocks(const struct oct_flow_cuda_puts &f,
+                                                           float *blocks, uint32_t d, float sum)
+{
+    for (int mask = 1; mask < (int)(OCT_FLOW_BLOCK / OCT_FLOW_QUAD); mask *= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, mask);
+    if (d % OCT_FLOW_BLOCK == 0 && d / OCT_FLOW_BLOCK < f.n_blocks)
+        blocks[d / OCT_FLOW_BLOCK] = sum;
+}
+
+/* A block OCT_FLOW_PUT_LINES lines, and a B-scan. */
+static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
+    oct_flow_put_kernel(const struct oct_flow_cuda_puts f)
+{
+    __shared__ float part[OCT_FLOW_PUT_LINES][OCT_FLOW_WARPS];
+    __shared__ bool came[OCT_FLOW_PUT_LINES];
+    const uint32_t j = blockIdx.x * OCT_FLOW_PUT_LINES, t = threadIdx.x, i = f.i[blockIdx.y];
+    const uint32_t n = min(f.n_lines - j, OCT_FLOW_PUT_LINES);
+    const float2 *rows = f.from[blockIdx.y] + (size_t)j * f.depth;
+    float2 *to = f.own ? f.own + ((size_t)i * f.n_lines + j) * f.depth : NULL;
+    float *blocks = f.blocks + ((size_t)i * f.n_puts + blockIdx.x) * f.n_blocks;
+    float lines[OCT_FLOW_PUT_LINES] = {};
+    const uint32_t step = OCT_FLOW_QUAD * OCT_FLOW_THREADS;
+    if (j == 0 && t == 0)
+        f.b[i] = to ? to : rows;
+    for (uint32_t first = 0; first < f.depth; first += step) {
+        const uint32_t d = first + OCT_FLOW_QUAD * t;
+        oct_flow_put_blocks(f, blocks, d, oct_flow_put_chunk(rows, to, n, d, f.depth, lines));
+    }
+    oct_flow_warp_sums(lines);
+    if (t % 32 < OCT_FLOW_PUT_LINES)
+        part[oct_flow_sum_of<OCT_FLOW_PUT_LINES>(t % 32)][t / 32] = lines[0];
+    __syncthreads();
+    if (t < OCT_FLOW_PUT_LINES) {
+        float sum = 0;
+        for (unsigned w = 0; w < OCT_FLOW_WARPS; w++)
+            sum += part[t][w];
+        came[t] = sum > 0 && sum <= 3.4e38f; /* not NaN either */
+        if (t < n)
+            f.power[(size_t)i * f.n_lines + j + t] = came[t] ? sum : 0;
+    }
+    __syncthreads();
+    bool all_came = true;
+    for (uint32_t m = 0; m < n; m++)
+        all_came = all_came && came[m];
+    if (all_came)
+        return;
+    for (uint32_t first = 0; first < f.depth; first += step) {
+        const uint32_t d = first + OCT_FLOW_QUAD * t;
+        float sum = 0;
+        for (uint32_t m = 0; m < n && d < f.depth; m++)
+            sum += came[m] ? oct_flow_put_four(rows + (size_t)m * f.depth, NULL, d, f.depth) : 0;
+        oct_flow_put_blocks(f, blocks, d, sum);
     }
 }
 
 /* ---- where repeats lie, and the noise ---- */
 
+/* By one thread, when all pairs of the place have their step. */
 static __device__ void oct_flow_add_steps(const struct oct_flow_cuda &f, uint32_t k)
 {
     struct oct_flow_cuda_place *p = &f.place[k];
@@ -187,10 +287,9 @@ static __device__ void oct_flow_add_steps(const struct oct_flow_cuda &f, uint32_
     for (uint32_t r = 0; r < f.n_repeats; r++) {
         if (!oct_flow_has(f.came[k], r))
             continue;
-        if (p->pair[r] & OCT_FLOW_IS_PAIR) {
-            lines += p->step[r][0];
-            depths += p->step[r][1];
-        }
+        const volatile double *step = p->step[r]; /* other blocks have written it */
+        lines += step[0];
+        depths += step[1];
         p->shift[r][0] = lines;
         p->shift[r][1] = depths;
         p->lines[r] = (int32_t)lround(lines);
@@ -207,30 +306,31 @@ struct oct_flow_dark {
 static __device__ double oct_flow_mean_blocks(const struct oct_flow_cuda &f, uint32_t k,
                                               double *power)
 {
-    __shared__ double part[OCT_FLOW_MANY_WARPS];
-    __shared__ double sums[OCT_FLOW_MANY_WARPS][32];
+    __shared__ uint32_t part[OCT_FLOW_WARPS];
+    __shared__ double sums[OCT_FLOW_WARPS][32];
     const uint32_t t = threadIdx.x, lane = t % 32, warp = t / 32;
-    double n_came = 0;
-    for (uint32_t r = 0; r < f.n_repeats; r++)
-        for (uint32_t j = t; j < f.n_lines && oct_flow_has(f.came[k], r); j += OCT_FLOW_MANY)
-            n_came += f.power[oct_flow_bscan_of(f, r, k) * f.n_lines + j] > 0;
-    n_came = oct_flow_block_sum(n_came, part);
+    uint32_t n_lines = 0;
+#pragma unroll 2
+    for (uint32_t row = t; row < f.n_repeats * f.n_lines; row += OCT_FLOW_THREADS) {
+        const uint32_t r = row / f.n_lines;
+        n_lines += oct_flow_has(f.came[k], r) &&
+                   f.power[oct_flow_bscan_of(f, r, k) * f.n_lines + row % f.n_lines] > 0;
+    }
+    const double n_came = oct_flow_block_sum(n_lines, part);
     for (uint32_t first = 0; first < f.n_blocks; first += 32) {
-        double sum = 0;
-        for (uint32_t r = 0; r < f.n_repeats && first + lane < f.n_blocks; r++) {
-            const float *of =
-                f.blocks + oct_flow_bscan_of(f, r, k) * f.n_lines * f.n_blocks + first + lane;
-            if (!oct_flow_has(f.came[k], r))
-                continue;
-#pragma unroll 4
-            for (uint32_t j = warp; j < f.n_lines; j += OCT_FLOW_MANY_WARPS)
-                sum += of[(size_t)j * f.n_blocks];
+        float sum = 0;
+#pragma unroll 8
+        for (uint32_t row = warp; row < f.n_repeats * f.n_puts; row += OCT_FLOW_WARPS) {
+            const uint32_t r = row / f.n_puts;
+            const size_t put = oct_flow_bscan_of(f, r, k) * f.n_puts + row % f.n_puts;
+            if (oct_flow_has(f.came[k], r) && first + lane < f.n_blocks)
+                sum += f.blocks[put * f.n_blocks + first + lane];
         }
-        sums[warp][lane] = sum;
+        sums[warp][lane] = (double)sum;
         __syncthreads();
         if (t < 32 && first + t < f.n_blocks) {
             double mean = 0;
-            for (unsigned w = 0; w < OCT_FLOW_MANY_WARPS; w++)
+            for (unsigned w = 0; w < OCT_FLOW_WARPS; w++)
                 mean += sums[w][t];
             power[first + t] = mean / (n_came * OCT_FLOW_BLOCK);
         }
@@ -275,54 +375,89 @@ static __device__ struct oct_flow_dark oct_flow_find_noise(const struct oct_flow
     return dark;
 }
 
-/* 1 / Q, of |rho|^2 as it is in that block of depths (noise.c). */
+/* Adds the products of a block of depths of an A-line with itself, by lag. */
+static __device__ __forceinline__ void oct_flow_correlate_block(const float2 *line, bool is_even,
+                                                                float2 sum[OCT_FLOW_RHO_LAGS])
+{
+    float2 a[OCT_FLOW_BLOCK];
+#pragma unroll
+    for (unsigned d = 0; d < OCT_FLOW_BLOCK; d += 2) {
+        if (is_even) {
+            const float4 two = __ldg(reinterpret_cast<const float4 *>(line + d));
+            a[d] = make_float2(two.x, two.y);
+            a[d + 1] = make_float2(two.z, two.w);
+        } else {
+            a[d] = __ldg(line + d);
+            a[d + 1] = __ldg(line + d + 1);
+        }
+    }
+#pragma unroll
+    for (unsigned lag = 0; lag < OCT_FLOW_RHO_LAGS; lag++)
+#pragma unroll
+        for (unsigned d = 0; d + lag < OCT_FLOW_BLOCK; d++)
+            oct_flow_add_cross(&sum[lag], a[d], a[d + lag]);
+}
+
+/* 1 / Q, of |rho|^2 as it is in that block of depths (noise.c), to the first thread. */
 static __device__ double oct_flow_correlate_noise(const struct oct_flow_cuda &f, uint32_t k,
                                                   uint32_t block)
 {
-    __shared__ double part[OCT_FLOW_MANY_WARPS];
-    const uint32_t half = (f.n_lines + 1) / 2;
-    double sum[OCT_FLOW_RHO_LAGS][2] = {{0, 0}};
-    for (uint32_t row = threadIdx.x; row < f.n_repeats * half; row += OCT_FLOW_MANY) {
+    __shared__ float2 part[OCT_FLOW_WARPS][OCT_FLOW_RHO_LAGS];
+    __shared__ double rho[OCT_FLOW_RHO_LAGS][2];
+    const uint32_t half = (f.n_lines + 1) / 2, t = threadIdx.x;
+    float2 sum[OCT_FLOW_RHO_LAGS] = {};
+    for (uint32_t row = t; row < f.n_repeats * half; row += OCT_FLOW_THREADS) {
         const uint32_t r = row / half, j = r % 2 + 2 * (row % half);
-        const size_t line = oct_flow_bscan_of(f, r, k) * f.n_lines + j;
-        if (j >= f.n_lines || !oct_flow_has(f.came[k], r) || !(f.power[line] > 0))
-            continue;
-        const float2 *a = f.b + line * f.depth + block * OCT_FLOW_BLOCK;
-        for (uint32_t lag = 0; lag < OCT_FLOW_RHO_LAGS; lag++)
-            for (uint32_t d = 0; d + lag < OCT_FLOW_BLOCK; d++) {
-                const float2 z = oct_flow_cross(a[d], a[d + lag]);
-                sum[lag][0] += z.x;
-                sum[lag][1] += z.y;
-            }
+        const size_t bscan = oct_flow_bscan_of(f, r, k);
+        if (j < f.n_lines && oct_flow_has(f.came[k], r) && f.power[bscan * f.n_lines + j] > 0)
+            oct_flow_correlate_block(f.b[bscan] + (size_t)j * f.depth + block * OCT_FLOW_BLOCK,
+                                     f.depth % 2 == 0, sum);
     }
-    double inverse = 0, all = 0;
     for (uint32_t lag = 0; lag < OCT_FLOW_RHO_LAGS; lag++) {
-        const double re = oct_flow_block_sum(sum[lag][0], part);
-        const double im = oct_flow_block_sum(sum[lag][1], part);
-        all = lag == 0 ? re : all;
-        if (lag == 0 || !(all > 0)) {
-            inverse += lag == 0 ? f.rho_weight[0] : 0;
-            continue;
-        }
-        const double share = OCT_FLOW_BLOCK / (OCT_FLOW_BLOCK - (double)lag) / all;
-        inverse += f.rho_weight[lag] * (share * re * share * re + share * im * share * im);
+        const float2 all =
+            make_float2(oct_flow_warp_sum(sum[lag].x), oct_flow_warp_sum(sum[lag].y));
+        if (t % 32 == 0)
+            part[t / 32][lag] = all;
+    }
+    __syncthreads();
+    if (t < 2 * OCT_FLOW_RHO_LAGS) {
+        double all = 0;
+        for (unsigned w = 0; w < OCT_FLOW_WARPS; w++)
+            all += t % 2 ? part[w][t / 2].y : part[w][t / 2].x;
+        rho[t / 2][t % 2] = all;
+    }
+    __syncthreads();
+    double inverse = f.rho_weight[0];
+    for (uint32_t lag = 1; lag < OCT_FLOW_RHO_LAGS && rho[0][0] > 0 && t == 0; lag++) {
+        const double share = OCT_FLOW_BLOCK / (OCT_FLOW_BLOCK - (double)lag) / rho[0][0];
+        const double re = share * rho[lag][0], im = share * rho[lag][1];
+        inverse += f.rho_weight[lag] * (re * re + im * im);
     }
     return inverse;
 }
 
-static __global__ void __launch_bounds__(OCT_FLOW_MANY)
-    oct_flow_plan_kernel(const struct oct_flow_cuda f)
+/* By a block of OCT_FLOW_THREADS: n0 and Q. */
+static __device__ void oct_flow_plan_noise(const struct oct_flow_cuda &f, uint32_t k)
 {
-    const uint32_t k = blockIdx.x;
     const struct oct_flow_dark dark = oct_flow_find_noise(f, k);
     const double inverse =
         f.samples > 0 ? 1 / f.samples : oct_flow_correlate_noise(f, k, dark.block);
-    if (threadIdx.x > 0)
-        return;
-    const double noise = f.noise > 0 ? f.noise : dark.noise;
-    f.place[k].noise = noise > 1e-12 ? noise : 1e-12;
-    f.place[k].samples = 1 / inverse;
-    oct_flow_add_steps(f, k);
+    if (threadIdx.x == 0) {
+        const double noise = f.noise > 0 ? f.noise : dark.noise;
+        f.place[k].noise = noise > 1e-12 ? noise : 1e-12;
+        f.place[k].samples = 1 / inverse;
+    }
+    __syncthreads();
+}
+
+/* The first row of blocks of those that sum lines takes the noise of n places, which nobody waits
+ * for before they have ended. */
+static __device__ __forceinline__ bool oct_flow_is_planner(const struct oct_flow_cuda &f,
+                                                           uint32_t n, uint32_t n_blocks)
+{
+    for (uint32_t k = blockIdx.x; k < n && blockIdx.y == 0; k += n_blocks)
+        oct_flow_plan_noise(f, k);
+    return blockIdx.y == 0;
 }
 
 /* ---- sums of an A-line ---- */
@@ -345,24 +480,26 @@ static __device__ __forceinline__ void oct_flow_range(const struct oct_flow_cuda
     *end = to > *first ? to : *first;
 }
 
-static __device__ void oct_flow_move_line(const struct oct_flow_cuda &f, uint32_t k, uint32_t j,
-                                          struct oct_flow_cuda_moved *m)
+/* n lines from j0 on; to all threads after the next barrier. */
+static __device__ void oct_flow_move_lines(const struct oct_flow_cuda &f, uint32_t k, uint32_t j0,
+                                           uint32_t n, struct oct_flow_cuda_moved *lines)
 {
     const struct oct_flow_cuda_place *p = &f.place[k];
-    for (uint32_t r = threadIdx.x; r < f.n_repeats; r += OCT_FLOW_THREADS) {
+    for (uint32_t i = threadIdx.x; i < f.n_repeats * n; i += OCT_FLOW_THREADS) {
+        const uint32_t r = i % f.n_repeats, j = j0 + i / f.n_repeats;
+        struct oct_flow_cuda_moved *m = &lines[i / f.n_repeats];
         m->at[r] = NULL;
         if (!oct_flow_has(f.came[k], r))
             continue;
         const int from = (int)j - p->lines[r];
         if (from < 0 || from >= (int)f.n_lines)
             continue;
-        const size_t line = oct_flow_bscan_of(f, r, k) * f.n_lines + (uint32_t)from;
+        const size_t bscan = oct_flow_bscan_of(f, r, k);
         oct_flow_range(f, p->depths[r], &m->first[r], &m->end[r]);
-        m->power[r] = f.power[line];
+        m->power[r] = f.power[bscan * f.n_lines + (uint32_t)from];
         if (m->power[r] > 0)
-            m->at[r] = f.b + (ptrdiff_t)(line * f.depth) - p->depths[r];
+            m->at[r] = f.b[bscan] + (ptrdiff_t)from * f.depth - p->depths[r];
     }
-    __syncthreads();
 }
 
 /* The depths that both of a pair have; false: one of it did not come. */
@@ -391,9 +528,10 @@ static __device__ void oct_flow_end_turn(const struct oct_flow_cuda &f, size_t l
                 sum.x += part[r][w].x;
                 sum.y += part[r][w].y;
             }
-            const float length = sqrtf(sum.x * sum.x + sum.y * sum.y);
+            const float square = sum.x * sum.x + sum.y * sum.y;
+            const float over = square > 0 ? rsqrtf(square) : 0, length = square * over;
             if (length > 0)
-                m->turn[r] = make_float2(sum.x / length, sum.y / length);
+                m->turn[r] = make_float2(sum.x * over, sum.y * over);
             alike = make_float2(length, 0.5f * (m->power[r] + m->power[r - 1]));
         }
         f.alike[line * f.n_repeats + r] = alike;
@@ -414,9 +552,7 @@ static __device__ void oct_flow_turn_line(const struct oct_flow_cuda &f, uint32_
             continue;
         const float2 *a = m->at[r - 1], *b = m->at[r];
         for (int d = first + (int)t; d < end; d += (int)OCT_FLOW_THREADS) {
-            const float2 z = oct_flow_cross(__ldg(a + d), __ldg(b + d));
-            sum.x += z.x;
-            sum.y += z.y;
+            oct_flow_add_cross(&sum, __ldg(a + d), __ldg(b + d));
         }
         sum.x = oct_flow_warp_sum(sum.x);
         sum.y = oct_flow_warp_sum(sum.y);
@@ -474,23 +610,56 @@ oct_flow_sum_depth(const struct oct_flow_cuda &f, const struct oct_flow_cuda_mov
     return s;
 }
 
-/* Rows of a chunk and what the window reaches on both sides of it, smoothed: four depths a
- * thread. */
-static __device__ __forceinline__ void oct_flow_smooth(const struct oct_flow_cuda &f,
-                                                       const float *row, uint32_t n, float *to)
+/* Rows of a chunk, with what the window reaches on both sides of them, and the window's taps. */
+struct oct_flow_cuda_rows {
+    alignas(16) float of[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
+    alignas(16) float taps[OCT_FLOW_REACH + 13]; /* taps_depth behind a zero */
+};
+
+static __device__ __forceinline__ void oct_flow_load_taps(const struct oct_flow_cuda &f,
+                                                          struct oct_flow_cuda_rows *rows)
 {
+    for (uint32_t i = threadIdx.x; i < OCT_FLOW_REACH + 13; i += OCT_FLOW_THREADS)
+        rows->taps[i] = i > 0 ? f.taps_depth[i - 1] : 0;
+}
+
+/* Smoothed: n depths, four a thread, of a line whose sums begin at `first`. */
+static __device__ __forceinline__ void oct_flow_smooth(const struct oct_flow_cuda &f,
+                                                       const struct oct_flow_cuda_rows &rows,
+                                                       uint32_t n, size_t first)
+{
+    const int radius = f.radius_depth;
     const uint32_t at = OCT_FLOW_QUAD * threadIdx.x;
-    float sum[OCT_FLOW_QUAD] = {0, 0, 0, 0};
-    for (int o = 0; o < 2 * f.radius_depth + (int)OCT_FLOW_QUAD; o += (int)OCT_FLOW_QUAD) {
-        const float4 v = *reinterpret_cast<const float4 *>(row + at + o);
-        const float of[OCT_FLOW_QUAD] = {v.x, v.y, v.z, v.w};
-        for (int e = 0; e < (int)OCT_FLOW_QUAD; e++)
-            for (int q = 0; q < (int)OCT_FLOW_QUAD; q++)
-                sum[q] += f.taps_depth[o + e - q + 3] * of[e];
+    float sum[3][OCT_FLOW_QUAD] = {}, taps[8];
+    for (int i = 0; i < 4; i++)
+        taps[4 + i] = rows.taps[i];
+    for (int o = 0; o < 2 * radius + (int)OCT_FLOW_QUAD; o += (int)OCT_FLOW_QUAD) {
+        const float4 next = *reinterpret_cast<const float4 *>(rows.taps + o + 4);
+        const float fresh[OCT_FLOW_QUAD] = {next.x, next.y, next.z, next.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            taps[i] = taps[4 + i];
+            taps[4 + i] = fresh[i];
+        }
+#pragma unroll
+        for (int row = 0; row < 3; row++) {
+            const float4 v = *reinterpret_cast<const float4 *>(rows.of[row] + at + o);
+            const float of[OCT_FLOW_QUAD] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+            for (int e = 0; e < (int)OCT_FLOW_QUAD; e++)
+#pragma unroll
+                for (int q = 0; q < (int)OCT_FLOW_QUAD; q++)
+                    sum[row][q] += taps[e - q + 4] * of[e];
+        }
     }
-    for (uint32_t q = 0; q < OCT_FLOW_QUAD; q++)
-        if (at + q < n)
-            to[at + q] = sum[q];
+#pragma unroll
+    for (int row = 0; row < 3; row++)
+        if (f.depth % OCT_FLOW_QUAD == 0 && at < n)
+            *reinterpret_cast<float4 *>(f.sums[row] + first + at) =
+                make_float4(sum[row][0], sum[row][1], sum[row][2], sum[row][3]);
+        else
+            for (uint32_t q = 0; q < OCT_FLOW_QUAD && at + q < n; q++)
+                f.sums[row][first + at + q] = sum[row][q];
 }
 
 /* The same for MOST repeats at most and lines of one chunk: each value is read once. */
@@ -501,36 +670,68 @@ template <int MOST> struct oct_flow_cuda_own {
     uint32_t is_in; /* bit r OCT_FLOW_OWN + q */
 };
 
-/* part: the sums of the warps of what the pairs have in common. */
 template <int MOST>
-static __device__ __forceinline__ void
-oct_flow_read_own(const struct oct_flow_cuda_moved &m, int n_repeats,
-                  struct oct_flow_cuda_own<MOST> *own, float2 (*part)[OCT_FLOW_WARPS])
+static __device__ __forceinline__ void oct_flow_read_own(const struct oct_flow_cuda_moved &m,
+                                                         int n_repeats,
+                                                         struct oct_flow_cuda_own<MOST> *own)
 {
-    const uint32_t t = threadIdx.x;
     own->is_in = 0;
-    for (int r = 0; r < MOST; r++)
+#pragma unroll
+    for (int r = 0; r < MOST; r++) {
+        const float2 *from = r < n_repeats ? m.at[r] : NULL;
+        const int first = from ? m.first[r] : 0, end = from ? m.end[r] : 0;
+#pragma unroll
         for (int q = 0; q < OCT_FLOW_OWN; q++) {
-            const int d = (int)t + q * (int)OCT_FLOW_THREADS;
+            const int d = (int)threadIdx.x + q * (int)OCT_FLOW_THREADS;
             own->value[r][q] = make_float2(0, 0);
-            if (r < n_repeats && m.at[r] && d >= m.first[r] && d < m.end[r]) {
-                own->value[r][q] = __ldg(m.at[r] + d);
+            if (d >= first && d < end) {
+                own->value[r][q] = __ldg(from + d);
                 own->is_in |= 1u << (r * OCT_FLOW_OWN + q);
             }
         }
+    }
+}
+
+/* part: the sums of the warps of what the pairs have in common. */
+template <int MOST>
+static __device__ __forceinline__ void oct_flow_cross_own(const struct oct_flow_cuda_own<MOST> &own,
+                                                          float2 (*part)[OCT_FLOW_WARPS])
+{
+#pragma unroll
     for (int r = 1; r < MOST; r++) {
         float2 sum = make_float2(0, 0);
+#pragma unroll
         for (int q = 0; q < OCT_FLOW_OWN; q++) {
-            const float2 z = oct_flow_cross(own->value[r - 1][q], own->value[r][q]);
-            sum.x += z.x;
-            sum.y += z.y;
+            oct_flow_add_cross(&sum, own.value[r - 1][q], own.value[r][q]);
         }
         sum.x = oct_flow_warp_sum(sum.x);
         sum.y = oct_flow_warp_sum(sum.y);
-        if (t % 32 == 0)
-            part[r][t / 32] = sum;
+        if (threadIdx.x % 32 == 0)
+            part[r][threadIdx.x / 32] = sum;
     }
     __syncthreads();
+}
+
+/* Where all repeats are. */
+template <int MOST>
+static __device__ __forceinline__ struct oct_flow_cuda_sums
+oct_flow_sum_all(const struct oct_flow_cuda_own<MOST> &own, const float2 *turn, int q)
+{
+    struct oct_flow_cuda_sums s = {0, 0, 0, MOST};
+    float first = 0, last = 0;
+#pragma unroll
+    for (int r = 0; r < MOST; r++) {
+        const float2 b = own.value[r][q];
+        last = b.x * b.x + b.y * b.y;
+        first = r == 0 ? last : first;
+        s.intensity += last;
+        if (r > 0) {
+            const float2 z = oct_flow_cross(own.value[r - 1][q], b);
+            s.same = fmaf(z.x, turn[r].x, fmaf(z.y, turn[r].y, s.same));
+        }
+    }
+    s.both = s.intensity - 0.5f * (first + last);
+    return s;
 }
 
 template <int MOST>
@@ -559,48 +760,75 @@ oct_flow_sum_own(const struct oct_flow_cuda_own<MOST> &own, const float2 *turn, 
     return s;
 }
 
+/* The sums of a line at the depths of the thread, to the rows. */
 template <int MOST>
-static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
-    oct_flow_short_lines_kernel(const struct oct_flow_cuda f)
+static __device__ __forceinline__ void oct_flow_sum_line(const struct oct_flow_cuda &f, size_t at,
+                                                         const struct oct_flow_cuda_own<MOST> &own,
+                                                         const float2 *turn,
+                                                         struct oct_flow_cuda_rows *rows)
 {
-    __shared__ struct oct_flow_cuda_moved moved;
+    const bool has_all = own.is_in == 0xffffffffu >> (32 - MOST * OCT_FLOW_OWN);
+#pragma unroll
+    for (int q = 0; q < OCT_FLOW_OWN; q++) {
+        const int d = (int)threadIdx.x + q * (int)OCT_FLOW_THREADS;
+        const struct oct_flow_cuda_sums s =
+            has_all ? oct_flow_sum_all<MOST>(own, turn, q) : oct_flow_sum_own<MOST>(own, turn, q);
+        rows->of[0][f.radius_depth + d] = s.same;
+        rows->of[1][f.radius_depth + d] = s.both;
+        rows->of[2][f.radius_depth + d] = s.intensity;
+        if (f.is_kept && d < (int)f.depth)
+            f.intensity[at + (uint32_t)d] = s.intensity / s.count;
+    }
+}
+
+/* Each block takes some lines, and reads the next while it smooths one. */
+template <int MOST>
+static __global__ void __launch_bounds__(OCT_FLOW_THREADS, MOST > 4 ? 2 : 4)
+    oct_flow_short_lines_kernel(const struct oct_flow_cuda f, uint32_t n_places)
+{
+    __shared__ struct oct_flow_cuda_moved moved[OCT_FLOW_LINES_OF];
     __shared__ float2 part[MOST][OCT_FLOW_WARPS];
-    alignas(16) __shared__ float rows[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
-    const uint32_t j = blockIdx.x, k = blockIdx.y, t = threadIdx.x;
-    const size_t line = (size_t)k * f.n_lines + j;
+    __shared__ struct oct_flow_cuda_rows rows;
+    if (oct_flow_is_planner(f, n_places, (f.n_lines + OCT_FLOW_LINES_OF - 1) / OCT_FLOW_LINES_OF))
+        return;
+    const uint32_t j0 = blockIdx.x * OCT_FLOW_LINES_OF, k = blockIdx.y - 1, t = threadIdx.x;
+    const uint32_t n = min(f.n_lines - j0, OCT_FLOW_LINES_OF);
     const int radius = f.radius_depth;
     struct oct_flow_cuda_own<MOST> own;
-    oct_flow_move_line(f, k, j, &moved);
-    oct_flow_read_own<MOST>(moved, (int)f.n_repeats, &own, part);
-    oct_flow_end_turn(f, line, &moved, part);
-    if (t == 0)
-        oct_flow_note_line(f, k, j, &moved);
-    for (int q = 0; q < OCT_FLOW_OWN; q++) {
-        const int d = (int)t + q * (int)OCT_FLOW_THREADS;
-        const struct oct_flow_cuda_sums s = oct_flow_sum_own<MOST>(own, moved.turn, q);
-        rows[0][radius + d] = s.same;
-        rows[1][radius + d] = s.both;
-        rows[2][radius + d] = s.intensity;
-        if (f.is_kept && d < (int)f.depth)
-            f.intensity[line * f.depth + (uint32_t)d] = s.intensity / s.count;
-    }
-    for (int at = (int)t; at < 2 * radius + (int)OCT_FLOW_QUAD; at += (int)OCT_FLOW_THREADS)
-        for (unsigned i = 0; i < 3; i++)
-            rows[i][at < radius ? at : at + (int)OCT_FLOW_CHUNK] = 0;
+    oct_flow_load_taps(f, &rows);
+    for (int i = (int)t; i < 2 * radius + (int)OCT_FLOW_QUAD; i += (int)OCT_FLOW_THREADS)
+        for (unsigned row = 0; row < 3; row++)
+            rows.of[row][i < radius ? i : i + (int)OCT_FLOW_CHUNK] = 0;
+    oct_flow_move_lines(f, k, j0, n, moved);
     __syncthreads();
-    for (unsigned i = 0; i < 3; i++)
-        oct_flow_smooth(f, rows[i], f.depth, f.sums[i] + line * f.depth);
+    oct_flow_read_own<MOST>(moved[0], (int)f.n_repeats, &own);
+    if (t < n)
+        oct_flow_note_line(f, k, j0 + t, &moved[t]);
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t line = (size_t)k * f.n_lines + j0 + i, at = line * f.depth;
+        oct_flow_cross_own<MOST>(own, part);
+        oct_flow_end_turn(f, line, &moved[i], part);
+        oct_flow_sum_line<MOST>(f, at, own, moved[i].turn, &rows);
+        if (i + 1 < n)
+            oct_flow_read_own<MOST>(moved[i + 1], (int)f.n_repeats, &own);
+        __syncthreads();
+        oct_flow_smooth(f, rows, f.depth, at);
+    }
 }
 
 static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
-    oct_flow_lines_kernel(const struct oct_flow_cuda f)
+    oct_flow_lines_kernel(const struct oct_flow_cuda f, uint32_t n_places)
 {
     __shared__ struct oct_flow_cuda_moved moved;
-    alignas(16) __shared__ float rows[3][OCT_FLOW_CHUNK + 2 * OCT_FLOW_MOST_RADIUS + 10];
-    const uint32_t j = blockIdx.x, k = blockIdx.y, t = threadIdx.x;
+    __shared__ struct oct_flow_cuda_rows rows;
+    if (oct_flow_is_planner(f, n_places, f.n_lines))
+        return;
+    const uint32_t j = blockIdx.x, k = blockIdx.y - 1, t = threadIdx.x;
     const size_t line = (size_t)k * f.n_lines + j;
     const int radius = f.radius_depth;
-    oct_flow_move_line(f, k, j, &moved);
+    oct_flow_load_taps(f, &rows);
+    oct_flow_move_lines(f, k, j, 1, &moved);
+    __syncthreads();
     oct_flow_turn_line(f, k, j, &moved);
     if (t == 0)
         oct_flow_note_line(f, k, j, &moved);
@@ -612,445 +840,16 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
             struct oct_flow_cuda_sums sums = {0, 0, 0, 0};
             if (d >= 0 && d < (int)f.depth && s < (int)n + 2 * radius)
                 sums = oct_flow_sum_depth(f, &moved, d);
-            rows[0][s] = sums.same;
-            rows[1][s] = sums.both;
-            rows[2][s] = sums.intensity;
+            rows.of[0][s] = sums.same;
+            rows.of[1][s] = sums.both;
+            rows.of[2][s] = sums.intensity;
             if (f.is_kept && s >= radius && s < (int)n + radius)
                 f.intensity[line * f.depth + (uint32_t)d] = sums.intensity / sums.count;
         }
         __syncthreads();
-        for (unsigned i = 0; i < 3; i++)
-            oct_flow_smooth(f, rows[i], n, f.sums[i] + line * f.depth + first);
+        oct_flow_smooth(f, rows, n, line * f.depth + first);
         __syncthreads();
     }
-}
-
-/* ---- the window along A-lines, and d ---- */
-
-/* What pairs and repeats weigh in the windows of a tile's lines, and where they are. */
-struct oct_flow_cuda_tile {
-    float taps[2][OCT_FLOW_MOST_REPEATS][OCT_FLOW_TILE];
-    int first[2][OCT_FLOW_MOST_REPEATS], end[2][OCT_FLOW_MOST_REPEATS];
-};
-
-/* Pair r is of repeats r and r + 1. */
-static __device__ void oct_flow_weigh_tile(const struct oct_flow_cuda &f, uint32_t k, uint32_t j0,
-                                           struct oct_flow_cuda_tile *tile)
-{
-    const struct oct_flow_cuda_place *p = &f.place[k];
-    for (uint32_t i = threadIdx.x; i < 2 * f.n_repeats; i += OCT_FLOW_COLUMNS) {
-        const uint32_t what = i / f.n_repeats, r = i % f.n_repeats;
-        int first = 0, end = 0, a, b;
-        if (oct_flow_has(f.came[k], r))
-            oct_flow_range(f, p->depths[r], &first, &end);
-        if (what == 0 && (r + 1 == f.n_repeats || !oct_flow_has(f.came[k], r + 1))) {
-            end = first;
-        } else if (what == 0) {
-            oct_flow_range(f, p->depths[r + 1], &a, &b);
-            first = first > a ? first : a;
-            end = end < b ? end : b;
-        }
-        tile->first[what][r] = first;
-        tile->end[what][r] = end;
-    }
-    for (uint32_t i = threadIdx.x; i < 2 * f.n_repeats * OCT_FLOW_TILE; i += OCT_FLOW_COLUMNS) {
-        const uint32_t m = i % OCT_FLOW_TILE, r = i / OCT_FLOW_TILE % f.n_repeats;
-        const uint32_t what = i / OCT_FLOW_TILE / f.n_repeats;
-        float sum = 0;
-        for (int at = -f.radius_lines; at <= f.radius_lines; at++) {
-            const int j = (int)(j0 + m) + at;
-            if (j < 0 || j >= (int)f.n_lines)
-                continue;
-            const struct oct_flow_cuda_line *line = &f.line[(size_t)k * f.n_lines + (uint32_t)j];
-            if (oct_flow_has(what ? line->repeats : line->pairs, r))
-                sum += f.taps_lines[at + f.radius_lines + 7];
-        }
-        tile->taps[what][r][m] = sum;
-    }
-    __syncthreads();
-}
-
-/* The share of the window about depth d that lies in first .. end - 1. */
-static __device__ __forceinline__ float oct_flow_share(const struct oct_flow_cuda &f, int d,
-                                                       int first, int end)
-{
-    const int radius = f.radius_depth;
-    int low = first - d, high = end - 1 - d;
-    low = low > -radius ? low : -radius;
-    high = high < radius ? high : radius;
-    return high < low ? 0 : f.below[high + radius + 1] - f.below[low + radius];
-}
-
-struct oct_flow_cuda_window {
-    float same, both, intensity, weight, count;
-};
-
-static __device__ __forceinline__ void oct_flow_judge_voxel(const struct oct_flow_cuda &f,
-                                                            uint32_t k, uint32_t j, uint32_t d,
-                                                            const struct oct_flow_cuda_window &w,
-                                                            bool is_looked)
-{
-    const size_t line = (size_t)k * f.n_lines + j, at = line * f.depth + d;
-    const struct oct_flow_cuda_line l = f.line[line];
-    float2 value = make_float2(NAN, NAN);
-    if (l.pairs && d >= l.first && d < l.end) {
-        const float noise = (float)f.place[k].noise;
-        const float least = OCT_FLOW_LEAST_SHARE * w.both, left = w.both - noise * w.weight;
-        const float signal = __fdividef(w.intensity, w.count) - noise,
-                    low = OCT_FLOW_LEAST_SIGNAL * noise;
-        value.x = 1 - w.same / (left > least ? left : least);
-        value.y = __fdividef(noise, signal > low ? signal : low);
-    }
-    f.d[at] = value.x;
-    f.isnr[at] = value.y;
-    if (is_looked)
-        f.look[line * f.look_row + d / f.look_step] = value;
-}
-
-/* The tile's lines at depth d. RADIUS: that of the window along A-lines; negative: any. */
-template <int RADIUS>
-static __device__ __forceinline__ void oct_flow_judge_depth(const struct oct_flow_cuda &f,
-                                                            const struct oct_flow_cuda_tile &tile,
-                                                            uint32_t k, uint32_t j0, uint32_t d)
-{
-    const int radius = RADIUS < 0 ? f.radius_lines : RADIUS;
-    [[maybe_unused]] constexpr int UNROLLED = RADIUS < 0 ? 1 : (int)OCT_FLOW_TILE + 2 * RADIUS;
-    struct oct_flow_cuda_window w[OCT_FLOW_TILE] = {};
-#pragma unroll UNROLLED
-    for (int o = 0; o < (int)OCT_FLOW_TILE + 2 * radius; o++) {
-        const int j = (int)j0 - radius + o;
-        if (j < 0 || j >= (int)f.n_lines)
-            continue;
-        const size_t at = ((size_t)k * f.n_lines + (uint32_t)j) * f.depth + d;
-        const float same = f.sums[0][at], both = f.sums[1][at], intensity = f.sums[2][at];
-#pragma unroll
-        for (int m = 0; m < (int)OCT_FLOW_TILE; m++) {
-            if (RADIUS >= 0 && (o < m || o - m > 2 * RADIUS))
-                continue;
-            const float tap = f.taps_lines[o - m + 7];
-            w[m].same += tap * same;
-            w[m].both += tap * both;
-            w[m].intensity += tap * intensity;
-        }
-    }
-    for (uint32_t r = 0; r < f.n_repeats; r++) {
-        const float pairs = oct_flow_share(f, (int)d, tile.first[0][r], tile.end[0][r]);
-        const float repeats = oct_flow_share(f, (int)d, tile.first[1][r], tile.end[1][r]);
-        for (unsigned m = 0; m < OCT_FLOW_TILE; m++) {
-            w[m].weight += tile.taps[0][r][m] * pairs;
-            w[m].count += tile.taps[1][r][m] * repeats;
-        }
-    }
-    uint32_t left = (d + j0) % f.look_step; /* line j is looked at where d + j is a multiple */
-    for (unsigned m = 0; m < OCT_FLOW_TILE && j0 + m < f.n_lines; m++) {
-        oct_flow_judge_voxel(f, k, j0 + m, d, w[m], left == 0);
-        left = left + 1 == f.look_step ? 0 : left + 1;
-    }
-}
-
-template <int RADIUS>
-static __global__ void __launch_bounds__(OCT_FLOW_COLUMNS)
-    oct_flow_judge_kernel(const struct oct_flow_cuda f)
-{
-    __shared__ struct oct_flow_cuda_tile tile;
-    const uint32_t k = blockIdx.z, j0 = blockIdx.y * OCT_FLOW_TILE,
-                   first = blockIdx.x * OCT_FLOW_SPAN;
-    oct_flow_weigh_tile(f, k, j0, &tile);
-    for (uint32_t d = first + threadIdx.x; d < f.depth && d < first + OCT_FLOW_SPAN;
-         d += OCT_FLOW_COLUMNS)
-        oct_flow_judge_depth<RADIUS>(f, tile, k, j0, d);
-}
-
-/* ---- bulk decorrelation ---- */
-
-/* Floats above 0 in 24 bits, of 2^-23 each; 2 and more are the same. */
-static __device__ __forceinline__ uint32_t oct_flow_key(float v)
-{
-    return (uint32_t)((v < 1.9999998f ? v : 1.9999998f) * 8388608.0f);
-}
-
-/* Shared. */
-struct oct_flow_median {
-    uint32_t counts[4096]; /* of keys with the same upper or lower half */
-    uint32_t warps[OCT_FLOW_MANY_WARPS];
-    uint32_t half,
-        left; /* the half of the key of the rank, and the rank among those that have it */
-    float most[2][OCT_FLOW_MANY_WARPS];
-};
-
-/* Twelve bits of the key of that rank among bright d above 0: of those whose upper bits are
- * `above`, the lower ones; without, the upper ones. */
-static __device__ void oct_flow_select(struct oct_flow_median *s, const float2 *look, uint32_t n,
-                                       uint32_t rank, bool has_above, uint32_t above)
-{
-    const uint32_t t = threadIdx.x, lane = t % 32;
-    for (uint32_t i = t; i < 4096; i += OCT_FLOW_MANY)
-        s->counts[i] = 0;
-    __syncthreads();
-    for (uint32_t i = t; i < n; i += OCT_FLOW_MANY) {
-        const float2 v = look[i];
-        const uint32_t key = v.x > 0 ? oct_flow_key(v.x) : 0;
-        if (v.y < OCT_FLOW_BRIGHT && v.x > 0 && (!has_above || key >> 12 == above))
-            atomicAdd(&s->counts[has_above ? key & 4095 : key >> 12], 1u);
-    }
-    __syncthreads();
-    uint32_t own = 0;
-    for (unsigned i = 0; i < 4; i++)
-        own += s->counts[4 * t + i];
-    uint32_t sum = own; /* of all threads up to this one */
-    for (uint32_t step = 1; step < 32; step *= 2) {
-        const uint32_t before = __shfl_sync(0xffffffffu, sum, (int)(lane - step) & 31);
-        sum += lane >= step ? before : 0;
-    }
-    if (lane == 31)
-        s->warps[t / 32] = sum;
-    __syncthreads();
-    for (unsigned w = 0; w < t / 32; w++)
-        sum += s->warps[w];
-    if (rank < sum && rank >= sum - own) {
-        uint32_t i = 4 * t, left = rank - (sum - own);
-        for (; left >= s->counts[i]; i++)
-            left -= s->counts[i];
-        s->half = i;
-        s->left = left;
-    }
-    __syncthreads();
-}
-
-/* The median of n_bright d, of which n_dark are not above 0; not below 0. */
-static __device__ double oct_flow_find_median(struct oct_flow_median *s, const float2 *look,
-                                              uint32_t n, uint32_t n_bright, uint32_t n_dark)
-{
-    const uint32_t t = threadIdx.x, rank = n_bright / 2;
-    if (rank < n_dark)
-        return 0;
-    oct_flow_select(s, look, n, rank - n_dark, false, 0);
-    const uint32_t above = s->half, left = s->left;
-    __syncthreads();
-    oct_flow_select(s, look, n, left, true, above);
-    const uint32_t key = above << 12 | s->half;
-    const bool is_first = s->left == 0; /* what has the rank before has another key */
-    float most[2] = {-1e30f, -1e30f};   /* of those below, of those that have the key */
-    for (uint32_t i = t; i < n; i += OCT_FLOW_MANY) {
-        const float2 v = look[i];
-        const uint32_t of = v.x > 0 ? oct_flow_key(v.x) : 0;
-        if (!(v.y < OCT_FLOW_BRIGHT) || of > key)
-            continue;
-        const unsigned which = v.x > 0 && of == key;
-        most[which] = v.x > most[which] ? v.x : most[which];
-    }
-    for (unsigned which = 0; which < 2; which++) {
-        for (int mask = 16; mask > 0; mask /= 2) {
-            const float other = __shfl_xor_sync(0xffffffffu, most[which], mask);
-            most[which] = other > most[which] ? other : most[which];
-        }
-        if (t % 32 == 0)
-            s->most[which][t / 32] = most[which];
-    }
-    __syncthreads();
-    for (unsigned which = 0; which < 2; which++)
-        for (unsigned w = 0; w < OCT_FLOW_MANY_WARPS; w++)
-            most[which] = s->most[which][w] > most[which] ? s->most[which][w] : most[which];
-    const double high = most[1], low = n_bright % 2 || !is_first ? high : (double)most[0];
-    return 0.5 * (low + high) > 0 ? 0.5 * (low + high) : 0;
-}
-
-static __device__ void oct_flow_sum_alike(const struct oct_flow_cuda &f, uint32_t k)
-{
-    const uint32_t lane = threadIdx.x % 32;
-    for (uint32_t r = threadIdx.x / 32; r < f.n_repeats; r += OCT_FLOW_MANY_WARPS) {
-        double sum[3] = {0, 0, 0};
-        for (uint32_t j = lane; j < f.n_lines; j += 32) {
-            const float2 a = f.alike[((size_t)k * f.n_lines + j) * f.n_repeats + r];
-            sum[0] += a.x;
-            sum[1] += a.y;
-            sum[2] += a.y > 0;
-        }
-        for (unsigned i = 0; i < 3; i++) {
-            sum[i] = oct_flow_warp_sum(sum[i]);
-            if (lane == 0)
-                f.place[k].alike[r][i] = sum[i];
-        }
-    }
-}
-
-static __global__ void __launch_bounds__(OCT_FLOW_MANY)
-    oct_flow_bulk_kernel(const struct oct_flow_cuda f)
-{
-    __shared__ struct oct_flow_median median;
-    __shared__ double part[OCT_FLOW_MANY_WARPS];
-    const uint32_t k = blockIdx.x, n = f.n_lines * f.look_row;
-    const float2 *look = f.look + (size_t)k * n;
-    uint32_t n_looked = 0, n_tissue = 0, n_bright = 0, n_dark = 0;
-    double snr = 0;
-    oct_flow_sum_alike(f, k);
-    for (uint32_t i = threadIdx.x; i < n; i += OCT_FLOW_MANY) {
-        const float2 v = look[i];
-        n_looked += v.y == v.y;
-        n_tissue += v.y < OCT_FLOW_TISSUE;
-        n_bright += v.y < OCT_FLOW_BRIGHT;
-        n_dark += v.y < OCT_FLOW_BRIGHT && !(v.x > 0);
-        snr += v.y < OCT_FLOW_TISSUE ? (double)(1 / v.y) : 0;
-    }
-    snr = oct_flow_block_sum(snr, part);
-    n_looked = oct_flow_block_sum(n_looked, median.warps);
-    n_tissue = oct_flow_block_sum(n_tissue, median.warps);
-    n_bright = oct_flow_block_sum(n_bright, median.warps);
-    n_dark = oct_flow_block_sum(n_dark, median.warps);
-    double bulk = 0;
-    if ((uint64_t)n_bright * f.look_step >= OCT_FLOW_LEAST_BRIGHT)
-        bulk = oct_flow_find_median(&median, look, n, n_bright, n_dark);
-    if (threadIdx.x > 0)
-        return;
-    struct oct_flow_cuda_place *p = &f.place[k];
-    p->bulk = bulk;
-    p->snr = snr;
-    p->n_looked = n_looked;
-    p->n_tissue = n_tissue;
-}
-
-/* ---- significance ---- */
-
-struct oct_flow_cuda_score {
-    float bulk, share, floor2;
-};
-
-static __device__ struct oct_flow_cuda_score oct_flow_score_of(const struct oct_flow_cuda &f,
-                                                               uint32_t k, uint64_t pairs)
-{
-    const struct oct_flow_cuda_place *p = &f.place[k];
-    const uint64_t both = pairs & pairs >> 1;
-    const double n = __popc((uint32_t)pairs) + __popc((uint32_t)(pairs >> 32));
-    const double m = __popc((uint32_t)both) + __popc((uint32_t)(both >> 32));
-    const double share = n > 0 ? (n + m / 2) / (n * n) / p->samples : 1;
-    const float least = (float)(p->bulk > OCT_FLOW_LEAST_SD ? p->bulk : OCT_FLOW_LEAST_SD);
-    return {(float)p->bulk, (float)share, least * least};
-}
-
-static __device__ __forceinline__ float oct_flow_score(const struct oct_flow_cuda_score &s, float d,
-                                                       float isnr)
-{
-    return (d - s.bulk) / sqrtf(s.share * isnr * isnr + s.floor2);
-}
-
-static __device__ __forceinline__ void oct_flow_show_voxel(const struct oct_flow_cuda &f, size_t at,
-                                                           float d, float projected)
-{
-    const bool is_flow = projected >= f.min_z;
-    const float value = is_flow && d > 0 ? d : 0;
-    if (f.shown)
-        f.shown[at] = is_flow ? d : 0 * d;
-    if (f.bytes)
-        f.bytes[at] = (uint8_t)(int)((value < 1 ? value : 1) * 255 + 0.5f);
-}
-
-/* Four values from there on, of which n are there; *is_four: all of the line's lie so that one load
- * takes them. */
-static __device__ __forceinline__ void oct_flow_load_four(const float *at, uint32_t n, bool is_four,
-                                                          float to[OCT_FLOW_QUAD])
-{
-    if (is_four && n > 0) {
-        const float4 v = *reinterpret_cast<const float4 *>(at);
-        to[0] = v.x;
-        to[1] = v.y;
-        to[2] = v.z;
-        to[3] = v.w;
-        return;
-    }
-    for (uint32_t q = 0; q < OCT_FLOW_QUAD; q++)
-        to[q] = q < n ? at[q] : NAN;
-}
-
-/* The largest flow of each depth of a chunk and of those above it, four depths a thread; top: the
- * flow of each, then that. *most: of the chunks above, then with this one. */
-static __device__ __forceinline__ void oct_flow_scan_tops(float top[OCT_FLOW_QUAD], float *most,
-                                                          float (&tops)[OCT_FLOW_WARPS])
-{
-    const uint32_t t = threadIdx.x, lane = t % 32;
-    for (unsigned q = 1; q < OCT_FLOW_QUAD; q++)
-        top[q] = top[q] > top[q - 1] ? top[q] : top[q - 1];
-    float own = top[OCT_FLOW_QUAD - 1];
-    for (uint32_t step = 1; step < 32; step *= 2) {
-        const float before = __shfl_sync(0xffffffffu, own, (int)(lane - step) & 31);
-        own = lane >= step && before > own ? before : own;
-    }
-    if (lane == 31)
-        tops[t / 32] = own;
-    float above = __shfl_sync(0xffffffffu, own, (int)(lane - 1) & 31);
-    above = lane == 0 || *most > above ? *most : above;
-    __syncthreads();
-    for (unsigned w = 0; w < OCT_FLOW_WARPS; w++) {
-        above = w < t / 32 && tops[w] > above ? tops[w] : above;
-        *most = tops[w] > *most ? tops[w] : *most;
-    }
-    for (unsigned q = 0; q < OCT_FLOW_QUAD; q++)
-        top[q] = above > top[q] ? above : top[q];
-}
-
-/* Stores the largest of all threads, NaN where there is none. part: [OCT_FLOW_WARPS], shared. */
-static __device__ __forceinline__ void oct_flow_store_largest(float largest, float *part, float *to)
-{
-    for (int mask = 16; mask > 0; mask /= 2)
-        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, mask));
-    if (threadIdx.x % 32 == 0)
-        part[threadIdx.x / 32] = largest;
-    __syncthreads();
-    for (unsigned w = 0; w < OCT_FLOW_WARPS && threadIdx.x == 0; w++)
-        largest = fmaxf(largest, part[w]);
-    if (threadIdx.x == 0)
-        *to = largest > -INFINITY ? largest : NAN;
-}
-
-static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
-    oct_flow_score_kernel(const struct oct_flow_cuda f)
-{
-    __shared__ float tops[OCT_FLOW_WARPS];
-    alignas(16) __shared__ float strongest[OCT_FLOW_CHUNK];
-    const uint32_t j = blockIdx.x, k = blockIdx.y;
-    const size_t line = (size_t)k * f.n_lines + j;
-    const struct oct_flow_cuda_score score = oct_flow_score_of(f, k, f.line[line].pairs);
-    const bool is_four = f.depth % OCT_FLOW_QUAD == 0;
-    float *above = f.sums[0] + line * f.depth; /* done with: strongest of chunks above */
-    float most = 0, largest = -INFINITY;
-    for (uint32_t first = 0; first < f.depth; first += OCT_FLOW_CHUNK) {
-        const uint32_t at = first + OCT_FLOW_QUAD * threadIdx.x;
-        const uint32_t n = at < f.depth ? f.depth - at : 0;
-        const size_t i = line * f.depth + at;
-        float d[OCT_FLOW_QUAD], isnr[OCT_FLOW_QUAD], z[OCT_FLOW_QUAD], top[OCT_FLOW_QUAD];
-        oct_flow_load_four(f.d + i, n, is_four, d);
-        oct_flow_load_four(f.isnr + i, n, is_four, isnr);
-        for (unsigned q = 0; q < OCT_FLOW_QUAD; q++) {
-            z[q] = oct_flow_score(score, d[q], isnr[q]);
-            top[q] = z[q] > OCT_FLOW_LEAST_Z && isnr[q] < 1 && d[q] > 0 ? d[q] : 0;
-        }
-        if (f.projection > 0) {
-            oct_flow_scan_tops(top, &most, tops);
-            for (unsigned q = 0; q < OCT_FLOW_QUAD; q++) {
-                strongest[at - first + q] = top[q];
-                if (q < n && f.depth > OCT_FLOW_CHUNK)
-                    above[at + q] = top[q];
-            }
-            __syncthreads();
-        }
-        for (uint32_t q = 0; q < OCT_FLOW_QUAD && q < n; q++) {
-            const uint32_t from = at + q - f.reach;
-            const float own = d[q] - score.bulk;
-            float projected = z[q];
-            if (f.projection > 0 && at + q >= f.reach && fabsf(own) > 0)
-                projected -= f.projection *
-                             (from >= first ? strongest[from - first] : above[from]) * z[q] / own;
-            if (f.is_kept) {
-                f.z[i + q] = z[q];
-                f.projected[i + q] = projected;
-            }
-            oct_flow_show_voxel(f, i + q, d[q], projected);
-            if (at + q >= f.slab_first && at + q < f.slab_end && projected > largest)
-                largest = projected;
-        }
-        __syncthreads();
-    }
-    if (f.row)
-        oct_flow_store_largest(largest, tops, &f.row[line]);
 }
 
 #endif

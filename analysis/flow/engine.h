@@ -20,6 +20,8 @@ struct oct_flow_engine_setup {
     struct oct_flow_place_setup place; /* `show` is the engine's; what it points at outlives it */
     unsigned n_places;                 /* K of a group */
     bool shows;                        /* find shows places; else it keeps their maps */
+    bool keeps;                        /* complex values that are put stay as they are until clear:
+                                          those in a GPU's memory are read there */
     const char *gpus;                  /* as pipeline.gpus */
     unsigned deadline_ms;              /* of a GPU; 0: 2000 */
 };
@@ -40,7 +42,8 @@ struct oct_flow_engine_ops {
     enum oct_err (*create)(struct oct_flow_engine **engine,
                            const struct oct_flow_engine_setup *setup, struct oct_error *err);
 
-    /* B-scan i of the group, of R K; its complex values are borrowed until put returns. */
+    /* B-scan i of the group, of R K; its complex values are borrowed until put returns, or, with
+     * setup.keeps, until clear. */
     enum oct_err (*put)(struct oct_flow_engine *engine, unsigned i,
                         const struct oct_image_frame *bscan, struct oct_error *err);
 

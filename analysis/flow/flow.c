@@ -145,6 +145,7 @@ struct oct_analysis {
     struct oct_workers *workers;
     char *gpus;
     unsigned deadline_ms;
+    bool keeps_groups;
     _Atomic(const char *) running;
     struct parts parts;
 };
@@ -199,6 +200,7 @@ static enum oct_err open_parts(struct oct_analysis *a, struct parts *p,
         .shows = !is_of_layers(s),
         .gpus = a->gpus,
         .deadline_ms = a->deadline_ms,
+        .keeps = a->keeps_groups,
     };
     enum oct_err e = oct_flow_check("flow", n_lines, depth, &a->scan, err);
     e = e ? e : oct_flow_group_init(&p->group, 0, 0, &a->scan, err);
@@ -428,6 +430,7 @@ static enum oct_err create(struct oct_analysis **out, const struct oct_analysis_
     a->spacing = setup->spacing;
     a->workers = setup->workers;
     a->deadline_ms = setup->deadline_ms;
+    a->keeps_groups = setup->keeps_groups;
     atomic_init(&a->running, "cpu");
     memcpy(&a->settings, setup->settings, sizeof(a->settings));
     for (unsigned falls = 0; falls < 2 && !e; falls++)
@@ -504,6 +507,7 @@ const struct oct_analysis_ops oct_flow_cpu = {
     .section = "Blood flow: topics and datasets `flow`, `angiogram`; needs scan.repeats.",
     .join = flow_join,
     .check = oct_flow_settings_check,
+    .wants_groups = true,
     .create = flow_create,
     .run =
         {

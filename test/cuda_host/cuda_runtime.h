@@ -30,6 +30,9 @@ struct float2 {
 struct alignas(16) uint4 {
     uint32_t x, y, z, w;
 };
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
 struct float4 {
     float x, y, z, w;
 };
@@ -147,6 +150,10 @@ static inline float2 make_float2(float x, float y)
 {
     return {x, y};
 }
+static inline uint2 make_uint2(unsigned x, unsigned y)
+{
+    return {x, y};
+}
 static inline float4 make_float4(float x, float y, float z, float w)
 {
     return {x, y, z, w};
@@ -200,9 +207,17 @@ static inline int __ffs(int bits)
 {
     return __builtin_ffs(bits);
 }
+static inline void __threadfence()
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 template <class T> static inline T __ldg(const T *p)
 {
     return *p;
+}
+static inline float rsqrtf(float v)
+{
+    return 1 / sqrtf(v);
 }
 static inline float __fdividef(float a, float b)
 {
@@ -220,11 +235,11 @@ static inline float __int_as_float(int i)
     std::memcpy(&x, &i, sizeof(x));
     return x;
 }
-static inline uint32_t min(uint32_t a, uint32_t b)
+template <class T> static inline T min(T a, T b)
 {
     return a < b ? a : b;
 }
-static inline uint32_t max(uint32_t a, uint32_t b)
+template <class T> static inline T max(T a, T b)
 {
     return a > b ? a : b;
 }
@@ -236,17 +251,17 @@ static inline unsigned long long atomicAdd(unsigned long long *at, unsigned long
 {
     return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 }
-static inline uint32_t atomicMin(uint32_t *at, uint32_t value)
+template <class T> static inline T atomicMin(T *at, T value)
 {
-    uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
+    T old = __atomic_load_n(at, __ATOMIC_RELAXED);
     while (value < old &&
            !__atomic_compare_exchange_n(at, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     return old;
 }
-static inline uint32_t atomicMax(uint32_t *at, uint32_t value)
+template <class T> static inline T atomicMax(T *at, T value)
 {
-    uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
+    T old = __atomic_load_n(at, __ATOMIC_RELAXED);
     while (value > old &&
            !__atomic_compare_exchange_n(at, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;

@@ -1,6 +1,7 @@
 /* Flow on a real GPU (scripts/gpu-check): what it adds to reconstruction, and both beside bare
  * copies in the same run; in a program that needs none of octd's libraries. B-scans of 240 x 1024,
- * four at a place.
+ * four at a place, reconstructed with nufft, as octd ships, or, with "linear" as argument, as the
+ * thesis does.
  *
  * Exit status: 0, 1 failed or slower than the goal, 3 no GPU. */
 #include "kernels/device/cuda_device.h"
@@ -12,6 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LINES = 240, DEPTH = 1024, SAMPLES = 832, REPEATS = 4, PLACES = 64, PATIENCE_MS = 60000 };
 #define MOST_US 3.0      /* that flow adds to a B-scan on the device */
@@ -68,7 +70,7 @@ static enum oct_err verify(const struct oct_flow_engine_setup *setup, const floa
 
 static bool report(const struct oct_flow_times *t)
 {
-    static const char *const steps[OCT_FLOW_TIMED_STEPS] = {"put",   "shift", "plan", "lines",
+    static const char *const steps[OCT_FLOW_TIMED_STEPS] = {"put",   "shift", "lines",
                                                             "judge", "bulk",  "score"};
     const double stored = t->complex_us - t->chain_us, added = stored + t->places_us;
     const double share = t->copies_us / t->all_us;
@@ -88,7 +90,7 @@ static bool report(const struct oct_flow_times *t)
     return added <= MOST_US && share >= LEAST_SHARE && t->complex_bytes == 0;
 }
 
-static enum oct_err run(bool *met, struct oct_error *err)
+static enum oct_err run(enum oct_interpolation interpolation, bool *met, struct oct_error *err)
 {
     const struct oct_flow_scene tissue = {.n_lines = LINES,
                                           .depth = DEPTH,
@@ -103,6 +105,7 @@ static enum oct_err run(bool *met, struct oct_error *err)
     struct oct_bench_scene scene = {.plan = NULL};
     struct oct_geometry geometry;
     struct oct_calibration cal = {.n_wavelengths = 0};
+    struct oct_chain chain = oct_chain_thesis;
     struct oct_flow_optics optics;
     struct oct_flow_times times;
     struct oct_flow_engine_setup setup = {.place = {.n_lines = LINES,
@@ -117,16 +120,17 @@ static enum oct_err run(bool *met, struct oct_error *err)
                                           .n_places = 1,
                                           .deadline_ms = PATIENCE_MS};
     float *values = oct_flow_scene_make(&tissue);
+    chain.interpolation = interpolation;
     enum oct_err e =
         oct_geometry_init(&geometry, SAMPLES, LINES, LINES, 0, DEPTH, OCT_SAMPLE_U8, err);
     e = e ? e : oct_bench_calibration(&cal, SAMPLES);
-    e = e ? e : oct_plan_create(&scene.plan, &geometry, &cal, &oct_chain_thesis, err);
+    e = e ? e : oct_plan_create(&scene.plan, &geometry, &cal, &chain, err);
     oct_calibration_finish(&cal);
     e = e ? e : oct_bench_scene_fill(&scene, err);
     e = e ? e : oct_flow_optics_init(&optics, scene.plan, NULL, 1.36, false, err);
     e = e ? e : verify(&setup, values, err);
     setup.n_places = PLACES;
-    setup.shows = true;
+    setup.shows = setup.keeps = true;
     e = e ? e : oct_flow_time_cuda(scene.plan, &scene.in[0], &setup, values, 0, &times, err);
     *met = !e && report(&times);
     oct_bench_scene_finish(&scene);
@@ -134,8 +138,9 @@ static enum oct_err run(bool *met, struct oct_error *err)
     return e;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const bool is_linear = argc > 1 && strcmp(argv[1], "linear") == 0;
     struct oct_error err = {.text = ""};
     char why[256];
     bool met = false;
@@ -143,7 +148,7 @@ int main(void)
         printf("no GPU answers: %s\n", why);
         return 3;
     }
-    if (run(&met, &err))
+    if (run(is_linear ? OCT_INTERPOLATION_LINEAR : OCT_INTERPOLATION_NUFFT, &met, &err))
         printf("flow: %s\n", err.text);
     return met ? 0 : 1;
 }

@@ -33,7 +33,7 @@ static enum oct_err put_all(const struct bench *b)
             i[k] = first + k;
             from[k] = b->from[(first + k) / f.n_places];
         }
-        oct_flow_queue_puts(&b->group, from, i, n_puts);
+        oct_flow_queue_puts(&b->group, from, i, n_puts, true);
     }
     return OCT_OK;
 }
@@ -42,19 +42,17 @@ static void queue_step(const struct bench *b, unsigned n, int step)
 {
     const struct oct_flow_cuda &f = b->group.f;
     cudaStream_t stream = b->stream->stream;
-    const dim3 threads(OCT_FLOW_THREADS), lines(f.n_lines, n);
+    const dim3 lines(f.n_lines, n);
     if (step == 1)
         oct_flow_queue_shift(f, n, stream);
     else if (step == 2)
-        OCT_LAUNCH((oct_flow_plan_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
-    else if (step == 3)
         oct_flow_queue_lines(f, n, stream);
-    else if (step == 4)
+    else if (step == 3)
         oct_flow_queue_judge(f, n, stream);
-    else if (step == 5)
+    else if (step == 4)
         OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
     else
-        OCT_LAUNCH((oct_flow_score_kernel), lines, threads, 0, stream, f);
+        OCT_LAUNCH((oct_flow_score_kernel), lines, dim3(OCT_FLOW_SCORE_THREADS), 0, stream, f);
 }
 
 static enum oct_err time_places(struct bench *b, struct oct_flow_times *times,
@@ -130,7 +128,7 @@ struct runner {
     struct oct_cuda_stream *stream[N_RECONS]; /* of flow: each of what one recon makes */
     struct oct_flow_cuda_group group[N_RECONS];
     uint8_t *shown[N_RECONS];    /* [BATCH / R][M][D] pinned */
-    cudaEvent_t taken[N_RECONS]; /* what its room had last is the group's */
+    cudaEvent_t taken[N_RECONS]; /* what its room had last is done with */
     unsigned n_events;
     size_t n_values, complex_bytes;
 };
@@ -176,9 +174,9 @@ static enum oct_err find_batch(struct runner *r, unsigned i, unsigned room, stru
         from[k] = (const float2 *)(r->rooms[i] + 2 * (room * BATCH + k) * r->n_values);
         which[k] = k % f.n_repeats * f.n_places + k / f.n_repeats;
     }
-    oct_flow_queue_puts(g, from, which, n);
-    TRY_STREAM(g->stream, "event", cudaEventRecord(r->taken[i], g->stream->stream));
+    oct_flow_queue_puts(g, from, which, n, true);
     oct_flow_queue_places(g, f.n_places);
+    TRY_STREAM(g->stream, "event", cudaEventRecord(r->taken[i], g->stream->stream));
     return oct_cuda_stream_download(g->stream, r->shown[i], f.bytes, f.n_places * r->n_values, err);
 }
 
@@ -253,6 +251,7 @@ static enum oct_err open_runner(struct runner *r, struct bench *b, unsigned devi
     r->n_values = (size_t)g->n_lines * g->depth;
     struct oct_flow_engine_setup of_batch = *setup;
     of_batch.n_places = BATCH / setup->place.n_repeats;
+    of_batch.keeps = true;
     enum oct_err e = oct_stream_pin(b->stream, &r->spectra, BATCH * spectra, err);
     for (unsigned i = 0; i < N_RECONS && !e; i++) {
         e = oct_cuda_stream_create(&r->stream[i], device, &r->signs, err);

@@ -10,7 +10,7 @@ extern "C" {
 #include "analysis/flow/engine.h"
 #include "pipeline/flow/engine.h"
 
-#define OCT_FLOW_TIMED_STEPS 7 /* put, shift, plan, lines, judge, bulk, score */
+#define OCT_FLOW_TIMED_STEPS 6 /* put, shift, lines, judge, bulk, score */
 
 /* Microseconds a B-scan. */
 struct oct_flow_times {

@@ -182,6 +182,7 @@ static void finds_what_the_cpu_finds(void **state)
         make_group(&g, &scene);
         find_on_both(&g);
         pin_values(&g);
+        g.setup.keeps = n_repeats % 2 == 0; /* they are read where they lie */
         g.setup.place.projection = 0;
         find_on_both(&g);
         close_group(&g);
@@ -267,6 +268,7 @@ static void finds_places_in_turn(void **state)
     g.setup.n_places = N_PLACES;
     g.lost = UINT64_C(1) << 5;
     g.gpu = other_gpu;
+    g.setup.keeps = true; /* and are copied all the same, if they lie elsewhere */
     g.values = realloc(g.values, 2 * N_PLACES * 2 * n_values(&g) * sizeof(float));
     assert_non_null(g.values);
     for (unsigned k = 0; k < N_PLACES; k++) {
@@ -284,12 +286,12 @@ static void finds_places_in_turn(void **state)
 
 /* The bytes and floats of pictures: where d lies beside min_z, or between two bytes, engines may
  * differ by one. */
-static void shows_what_the_cpu_shows(void **state)
+static void shows_of_depth(uint32_t depth)
 {
-    const struct oct_flow_scene scene = scene_of(4);
+    struct oct_flow_scene scene = scene_of(4);
     struct oct_flow_found found;
     struct group g;
-    (void)state;
+    scene.depth = depth;
     make_group(&g, &scene);
     g.setup.shows = true;
     const size_t n = n_values(&g);
@@ -335,6 +337,14 @@ static void shows_what_the_cpu_shows(void **state)
         free(bytes[i]);
     }
     close_group(&g);
+}
+
+/* Values one at a time, four at a time, and eight bytes at a time. */
+static void shows_what_the_cpu_shows(void **state)
+{
+    (void)state;
+    for (uint32_t depth = 171; depth <= 176; depth += depth < 172 ? 1 : 4)
+        shows_of_depth(depth);
 }
 
 /* ---- the suite ---- */
