@@ -40,7 +40,7 @@ static void oct_flow_fill_tables(struct oct_flow_cuda *f, const struct oct_flow_
     f->radius_lines = (int)window.n_lines - 1;
     f->radius_depth = (int)window.n_depth - 1;
     for (int i = -f->radius_lines; i <= f->radius_lines; i++)
-        f->taps_lines[i + f->radius_lines + 7] = window.lines[abs(i)];
+        f->taps_lines[i + f->radius_lines + (int)OCT_FLOW_TILE - 1] = window.lines[abs(i)];
     for (int i = -f->radius_depth; i <= f->radius_depth; i++) {
         const int at = i + f->radius_depth;
         f->taps_depth[at + 3] = window.depth[abs(i)];
@@ -156,23 +156,23 @@ static void oct_flow_queue_shift(const struct oct_flow_cuda &f, unsigned n, cuda
     const uint32_t near_blocks = (f.n_nears + OCT_SHIFT_NEAR_WARPS - 1) / OCT_SHIFT_NEAR_WARPS;
     OCT_LAUNCH((oct_flow_look_kernel), dim3(f.n_looks, n_pairs, n), dim3(OCT_SHIFT_LOOK_THREADS), 0,
                stream, f);
-    OCT_LAUNCH((oct_flow_near_kernel), dim3(near_blocks, n_pairs, n), dim3(OCT_SHIFT_NEAR_THREADS),
-               0, stream, f);
+    OCT_LAUNCH((oct_flow_near_kernel), dim3(near_blocks, f.n_repeats, n),
+               dim3(OCT_SHIFT_NEAR_THREADS), 0, stream, f);
     OCT_LAUNCH((oct_flow_shift_kernel), dim3(n_pairs, n), dim3(OCT_SHIFT_THREADS), 0, stream, f);
 }
 
 static void oct_flow_queue_lines(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
 {
-    const dim3 some((f.n_lines + OCT_FLOW_LINES_OF - 1) / OCT_FLOW_LINES_OF, n + 1);
+    const dim3 some((f.n_lines + OCT_FLOW_LINES_OF - 1) / OCT_FLOW_LINES_OF, n);
     const dim3 threads(OCT_FLOW_THREADS);
     if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 2)
-        OCT_LAUNCH((oct_flow_short_lines_kernel<2>), some, threads, 0, stream, f, n);
+        OCT_LAUNCH((oct_flow_short_lines_kernel<2>), some, threads, 0, stream, f);
     else if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 4)
-        OCT_LAUNCH((oct_flow_short_lines_kernel<4>), some, threads, 0, stream, f, n);
+        OCT_LAUNCH((oct_flow_short_lines_kernel<4>), some, threads, 0, stream, f);
     else if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 8)
-        OCT_LAUNCH((oct_flow_short_lines_kernel<8>), some, threads, 0, stream, f, n);
+        OCT_LAUNCH((oct_flow_short_lines_kernel<8>), some, threads, 0, stream, f);
     else
-        OCT_LAUNCH((oct_flow_lines_kernel), dim3(f.n_lines, n + 1), threads, 0, stream, f, n);
+        OCT_LAUNCH((oct_flow_lines_kernel), dim3(f.n_lines, n), threads, 0, stream, f);
 }
 
 static void oct_flow_queue_judge(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)

@@ -9,7 +9,6 @@
 
 #include "analysis/flow/cuda_place.cuh"
 
-#define OCT_FLOW_TILE 8u /* A-lines that a thread judges */
 #define OCT_FLOW_COLUMNS 128u
 #define OCT_FLOW_SPAN (4 * OCT_FLOW_COLUMNS) /* depths of a block that judges */
 #define OCT_FLOW_SCORES 8u                   /* depths that a thread scores */
@@ -90,7 +89,7 @@ static __device__ void oct_flow_weigh_tile(const struct oct_flow_cuda &f, uint32
         float sum = 0;
         for (int at = 0; at <= 2 * f.radius_lines; at++)
             if (oct_flow_has(tile->has[what][(int)m + at], r))
-                sum += f.taps_lines[at + 7];
+                sum += f.taps_lines[(uint32_t)at + OCT_FLOW_TILE - 1];
         tile->taps[what][r][m] = sum;
         int first, end;
         oct_flow_span_of(f, k, what, r, &first, &end);
@@ -171,7 +170,7 @@ oct_flow_sum_windows(const struct oct_flow_cuda &f, uint32_t k, uint32_t j0, uin
         for (int m = 0; m < (int)OCT_FLOW_TILE; m++) {
             if (RADIUS >= 0 && (o < m || o - m > 2 * RADIUS))
                 continue;
-            const float tap = f.taps_lines[o - m + 7];
+            const float tap = f.taps_lines[o - m + (int)OCT_FLOW_TILE - 1];
             w[m].same += tap * of[0];
             w[m].both += tap * of[1];
             w[m].intensity += tap * of[2];

@@ -2,9 +2,8 @@
  * at once, and what all of its kernels know. Part of cuda.cu.
  *
  *     put -> B, power, blocks           a B-scan as it comes
- *     look, near                        cuda_shift.cuh
- *     shift -> lines, depths            a block a pair
- *     lines -> sums, along the depth smooth, and n0, Q; a block some A-lines, or the noise
+ *     look, near, shift -> lines, depths, n0, Q       cuda_shift.cuh
+ *     lines -> sums, along the depth smooth; a block some A-lines
  *     judge, bulk, score -> d, z        cuda_judge.cuh
  *
  * B of repeat r of place k of a group of K places is B-scan r K + k, [M][D], with anything in lines
@@ -25,6 +24,7 @@ extern "C" {
 #define OCT_FLOW_WARPS (OCT_FLOW_THREADS / 32)
 #define OCT_FLOW_CHUNK 1024u /* depths of a line that lie in shared memory */
 #define OCT_FLOW_QUAD 4u     /* depths that a thread smooths */
+#define OCT_FLOW_TILE 8u     /* A-lines that a thread judges */
 #define OCT_FLOW_LINES_OF 4u /* A-lines that a block sums, one after another */
 #define OCT_FLOW_RHO_LAGS (OCT_FLOW_BLOCK / 2 + 1)
 #define OCT_FLOW_REACH (2 * OCT_FLOW_MOST_RADIUS + 1)
@@ -64,12 +64,12 @@ struct oct_flow_cuda {
     int radius_lines, radius_depth;
     bool is_kept; /* z, projected and intensity are */
     float projection, min_z;
-    double noise, samples;                 /* 0: found */
-    double rho_weight[OCT_FLOW_RHO_LAGS];  /* 1 / Q of |rho|^2 at one lag */
-    uint64_t came[OCT_FLOW_PLACES];        /* bit r: repeat r */
-    float taps_lines[OCT_FLOW_REACH + 14]; /* the whole window, 7 zeros before and behind it */
-    float taps_depth[OCT_FLOW_REACH + 12]; /* 3 zeros before it, 9 behind */
-    float below[OCT_FLOW_REACH + 1];       /* sums of the taps along the depth before each */
+    double noise, samples;                                      /* 0: found */
+    double rho_weight[OCT_FLOW_RHO_LAGS];                       /* 1 / Q of |rho|^2 at one lag */
+    uint64_t came[OCT_FLOW_PLACES];                             /* bit r: repeat r */
+    float taps_lines[OCT_FLOW_REACH + 2 * (OCT_FLOW_TILE - 1)]; /* the whole window between zeros */
+    float taps_depth[OCT_FLOW_REACH + 12];                      /* 3 zeros before it, 9 behind */
+    float below[OCT_FLOW_REACH + 1]; /* sums of the taps along the depth before each */
 
     const float2 **b;                  /* [R K] B-scans, [M][D] each */
     float *power;                      /* [R K][M]; 0: the line did not come */
@@ -307,28 +307,30 @@ static __device__ double oct_flow_mean_blocks(const struct oct_flow_cuda &f, uin
                                               double *power)
 {
     __shared__ uint32_t part[OCT_FLOW_WARPS];
-    __shared__ double sums[OCT_FLOW_WARPS][32];
+    __shared__ double sums[OCT_FLOW_WARPS][64];
     const uint32_t t = threadIdx.x, lane = t % 32, warp = t / 32;
     uint32_t n_lines = 0;
-#pragma unroll 2
+#pragma unroll 4
     for (uint32_t row = t; row < f.n_repeats * f.n_lines; row += OCT_FLOW_THREADS) {
         const uint32_t r = row / f.n_lines;
         n_lines += oct_flow_has(f.came[k], r) &&
                    f.power[oct_flow_bscan_of(f, r, k) * f.n_lines + row % f.n_lines] > 0;
     }
     const double n_came = oct_flow_block_sum(n_lines, part);
-    for (uint32_t first = 0; first < f.n_blocks; first += 32) {
-        float sum = 0;
+    for (uint32_t first = 0; first < f.n_blocks; first += 64) { /* two blocks a lane */
+        float sum[2] = {0, 0};
 #pragma unroll 8
         for (uint32_t row = warp; row < f.n_repeats * f.n_puts; row += OCT_FLOW_WARPS) {
             const uint32_t r = row / f.n_puts;
             const size_t put = oct_flow_bscan_of(f, r, k) * f.n_puts + row % f.n_puts;
-            if (oct_flow_has(f.came[k], r) && first + lane < f.n_blocks)
-                sum += f.blocks[put * f.n_blocks + first + lane];
+            for (uint32_t i = 0; i < 2; i++)
+                if (oct_flow_has(f.came[k], r) && first + 32 * i + lane < f.n_blocks)
+                    sum[i] += f.blocks[put * f.n_blocks + first + 32 * i + lane];
         }
-        sums[warp][lane] = (double)sum;
+        sums[warp][lane] = (double)sum[0];
+        sums[warp][32 + lane] = (double)sum[1];
         __syncthreads();
-        if (t < 32 && first + t < f.n_blocks) {
+        if (t < 64 && first + t < f.n_blocks) {
             double mean = 0;
             for (unsigned w = 0; w < OCT_FLOW_WARPS; w++)
                 mean += sums[w][t];
@@ -447,17 +449,6 @@ static __device__ void oct_flow_plan_noise(const struct oct_flow_cuda &f, uint32
         f.place[k].noise = noise > 1e-12 ? noise : 1e-12;
         f.place[k].samples = 1 / inverse;
     }
-    __syncthreads();
-}
-
-/* The first row of blocks of those that sum lines takes the noise of n places, which nobody waits
- * for before they have ended. */
-static __device__ __forceinline__ bool oct_flow_is_planner(const struct oct_flow_cuda &f,
-                                                           uint32_t n, uint32_t n_blocks)
-{
-    for (uint32_t k = blockIdx.x; k < n && blockIdx.y == 0; k += n_blocks)
-        oct_flow_plan_noise(f, k);
-    return blockIdx.y == 0;
 }
 
 /* ---- sums of an A-line ---- */
@@ -784,14 +775,12 @@ static __device__ __forceinline__ void oct_flow_sum_line(const struct oct_flow_c
 /* Each block takes some lines, and reads the next while it smooths one. */
 template <int MOST>
 static __global__ void __launch_bounds__(OCT_FLOW_THREADS, MOST > 4 ? 2 : 4)
-    oct_flow_short_lines_kernel(const struct oct_flow_cuda f, uint32_t n_places)
+    oct_flow_short_lines_kernel(const struct oct_flow_cuda f)
 {
     __shared__ struct oct_flow_cuda_moved moved[OCT_FLOW_LINES_OF];
     __shared__ float2 part[MOST][OCT_FLOW_WARPS];
     __shared__ struct oct_flow_cuda_rows rows;
-    if (oct_flow_is_planner(f, n_places, (f.n_lines + OCT_FLOW_LINES_OF - 1) / OCT_FLOW_LINES_OF))
-        return;
-    const uint32_t j0 = blockIdx.x * OCT_FLOW_LINES_OF, k = blockIdx.y - 1, t = threadIdx.x;
+    const uint32_t j0 = blockIdx.x * OCT_FLOW_LINES_OF, k = blockIdx.y, t = threadIdx.x;
     const uint32_t n = min(f.n_lines - j0, OCT_FLOW_LINES_OF);
     const int radius = f.radius_depth;
     struct oct_flow_cuda_own<MOST> own;
@@ -817,13 +806,11 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS, MOST > 4 ? 2 : 4)
 }
 
 static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
-    oct_flow_lines_kernel(const struct oct_flow_cuda f, uint32_t n_places)
+    oct_flow_lines_kernel(const struct oct_flow_cuda f)
 {
     __shared__ struct oct_flow_cuda_moved moved;
     __shared__ struct oct_flow_cuda_rows rows;
-    if (oct_flow_is_planner(f, n_places, f.n_lines))
-        return;
-    const uint32_t j = blockIdx.x, k = blockIdx.y - 1, t = threadIdx.x;
+    const uint32_t j = blockIdx.x, k = blockIdx.y, t = threadIdx.x;
     const size_t line = (size_t)k * f.n_lines + j;
     const int radius = f.radius_depth;
     oct_flow_load_taps(f, &rows);

@@ -2,7 +2,7 @@
  * pairs of a batch. Part of cuda.cu.
  *
  *     look  -> |sum|^2 of a few lines, all depths       a block a line
- *     near  -> |sum|^2 of more lines, about the largest a warp a line
+ *     near  -> |sum|^2 of more lines, about the largest a warp a line; and n0, Q: a block a place
  *     shift -> step                                     a block a pair, which looks on if need
  *                                                       be */
 #ifndef OCT_ANALYSIS_FLOW_CUDA_SHIFT_CUH
@@ -28,7 +28,7 @@
 #define OCT_SHIFT_LOOK_THREADS 128u
 #define OCT_SHIFT_LOOK_WARPS (OCT_SHIFT_LOOK_THREADS / 32)
 #define OCT_SHIFT_NEAR 5 /* the largest, and its neighbours */
-#define OCT_SHIFT_NEAR_THREADS 256u
+#define OCT_SHIFT_NEAR_THREADS OCT_FLOW_THREADS
 #define OCT_SHIFT_NEAR_WARPS (OCT_SHIFT_NEAR_THREADS / 32)
 
 /* Shared. */
@@ -429,16 +429,19 @@ static __device__ __forceinline__ void oct_shift_near_of(int i, int *x, int *z)
     *x = i < 3 ? 0 : 2 * i - 7;
 }
 
-/* A warp's line of those looked at, of repeat blockIdx.y + 1 of place blockIdx.z. */
+/* A warp's line of those looked at, of repeat blockIdx.y of place blockIdx.z. Beside that, in place
+ * of the first repeat, the noise, which keeps one block busy and nobody waits for. */
 static __global__ void __launch_bounds__(OCT_SHIFT_NEAR_THREADS, 6)
     oct_flow_near_kernel(const struct oct_flow_cuda f)
 {
-    const uint32_t r = blockIdx.y + 1, k = blockIdx.z, before = oct_shift_before(f, r, k);
+    const uint32_t r = blockIdx.y, k = blockIdx.z, before = oct_shift_before(f, r, k);
     const uint32_t line = blockIdx.x * OCT_SHIFT_NEAR_WARPS + threadIdx.x / 32;
     __shared__ int largest_z;
     __shared__ bool is_clear;
     float power[OCT_SHIFT_NEAR];
     int z;
+    if (r == 0 && blockIdx.x == 0)
+        oct_flow_plan_noise(f, k);
     if (before == r)
         return;
     if (threadIdx.x < 32 && oct_shift_take_look(f, r, k, &z)) {

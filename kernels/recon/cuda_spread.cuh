@@ -167,6 +167,10 @@ __global__ void __launch_bounds__(oct_spread_shape<P1, HALF>::threads,
     oct_spread_gather<P1, T, passes::first, HALF>(t, shared, v, thread);
     oct_transform<P1, T, false, 2, false, HALF>(passes{}, v, t.twiddle, shared, thread);
 
+    float gain[KEEP];
+#pragma unroll
+    for (int r = 0; r < KEEP; r++)
+        gain[r] = __ldg(&t.gain[thread + r * T]);
     const size_t at = (size_t)bscan * t.n_lines + line;
     if (job.flags & OCT_JOB_COMPLEX) {
         float2 factor[KEEP];
@@ -177,10 +181,6 @@ __global__ void __launch_bounds__(oct_spread_shape<P1, HALF>::threads,
         if (is_pair)
             oct_fused_store_complex<T, KEEP>(t, job, at + 1, has_b, v[1], factor, thread);
     }
-    float gain[KEEP];
-#pragma unroll
-    for (int r = 0; r < KEEP; r++)
-        gain[r] = __ldg(&t.gain[thread + r * T]);
     oct_spread_finish<T, KEEP>(t, job, at, has_a, v[0], gain, thread);
     if (is_pair)
         oct_spread_finish<T, KEEP>(t, job, at + 1, has_b, v[1], gain, thread);
