@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MOST_REACH (2 * OCT_FLOW_MOST_RADIUS) /* of a Gaussian that is hardly cut */
 #define FAR 6.0                               /* sigma, of such */
@@ -92,14 +93,22 @@ double oct_flow_noise_find(const struct oct_flow_bscan *const *bscans, unsigned 
 
 /* ---- its correlation ---- */
 
-/* Adds a[d] conj a[d + lag] of one block of a line. */
+/* Adds a[d] conj a[d + lag] of one block of a line; zeros follow the block. */
 static void correlate_line(struct oct_flow_line a, double sum[OCT_FLOW_BLOCK][2])
 {
-    for (unsigned lag = 0; lag < OCT_FLOW_BLOCK; lag++)
-        for (unsigned d = 0; d + lag < OCT_FLOW_BLOCK; d++) {
-            sum[lag][0] += (double)(a.re[d] * a.re[d + lag] + a.im[d] * a.im[d + lag]);
-            sum[lag][1] += (double)(a.im[d] * a.re[d + lag] - a.re[d] * a.im[d + lag]);
+    float re[2 * OCT_FLOW_BLOCK] = {0}, im[2 * OCT_FLOW_BLOCK] = {0};
+    float own[2][OCT_FLOW_BLOCK] = {{0}};
+    memcpy(re, a.re, OCT_FLOW_BLOCK * sizeof(*re));
+    memcpy(im, a.im, OCT_FLOW_BLOCK * sizeof(*im));
+    for (unsigned d = 0; d < OCT_FLOW_BLOCK; d++)
+        for (unsigned lag = 0; lag < OCT_FLOW_BLOCK; lag++) {
+            own[0][lag] += re[d] * re[d + lag] + im[d] * im[d + lag];
+            own[1][lag] += im[d] * re[d + lag] - re[d] * im[d + lag];
         }
+    for (unsigned lag = 0; lag < OCT_FLOW_BLOCK; lag++) {
+        sum[lag][0] += (double)own[0][lag];
+        sum[lag][1] += (double)own[1][lag];
+    }
 }
 
 /* Lags of more than half a block are hardly seen in it: nothing of the noise reaches so far. */
