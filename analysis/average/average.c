@@ -879,8 +879,9 @@ enum oct_err oct_average_check(const struct oct_average_settings *settings, uint
     if (!(bytes <= SHARE_OF_MEMORY * there))
         return oct_fail(err, OCT_E_CONFIG,
                         "average: %u B-scans of %u x %u take %.1f GB, more than a quarter of this "
-                        "machine's memory: lower average.bscans",
-                        n_most, n_lines, depth, bytes * 1e-9);
+                        "machine's memory: lower %s",
+                        n_most, n_lines, depth, bytes * 1e-9,
+                        settings->repeats > 1 ? "scan.lines" : "average.bscans");
     if (settings->registration == OCT_AVERAGE_RIGID && (n_lines < least || depth < least))
         return oct_fail(err, OCT_E_CONFIG,
                         "average: a B-scan of %u x %u is too small to be registered (%u at least): "
