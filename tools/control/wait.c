@@ -266,7 +266,8 @@ bool oct_control_find_process(const struct oct_control_wait *wait, pid_t *proces
     return answers;
 }
 
-/* Returns whether the process is gone or a zombie. */
+/* Returns whether the process is gone, or a zombie without a thread: its first thread is one before
+ * the others have ended. */
 static bool has_ended(pid_t pid)
 {
     char path[64], line[512] = "";
@@ -278,7 +279,12 @@ static bool has_ended(pid_t pid)
         line[0] = '\0';
     fclose(file);
     const char *name_end = strrchr(line, ')');
-    return !name_end || strncmp(name_end, ") Z", 3) == 0 || strncmp(name_end, ") X", 3) == 0;
+    char state = 'X';
+    long n_threads = 0; /* field 20; the state is field 3 */
+    if (name_end)
+        sscanf(name_end, ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld",
+               &state, &n_threads);
+    return state == 'X' || (state == 'Z' && n_threads <= 1);
 }
 
 /* Where the process is not known: two questions in a row get no answer within a second each. */
