@@ -80,14 +80,16 @@ enum oct_err oct_config_analysis_next(const char **at, const struct oct_analysis
                         "analysis.run: there is no analysis '%s': use some of %s", name, names);
 }
 
-/* B-scans that the stage keeps for its analysis: a group; 0: none, or too many. */
+/* B-scans that the stage keeps for its analysis: a group; 0: none, too many, or there is no GPU in
+ * whose memory they would be read where they lie. Each takes a buffer of the image ring. */
 static unsigned kept_bscans(const struct oct_config_stage *setup,
                             const struct oct_scan_protocol *scan)
 {
     const unsigned n_places = scan->interleave > 1 ? scan->interleave : 1;
     const unsigned n = scan->repeats * n_places;
-    return setup->ops->wants_groups && !setup->guaranteed && n > 1 && n <= OCT_STAGE_MOST_KEPT ? n
-                                                                                               : 0;
+    const bool can_be = setup->ops->wants_groups && !setup->guaranteed && setup->pipeline &&
+                        oct_pipeline_ask(setup->pipeline, OCT_LENT_DEVICE, setup->asker, 0);
+    return can_be && n > 1 && n <= OCT_STAGE_MOST_KEPT ? n : 0;
 }
 
 enum oct_err oct_config_stage_create(struct oct_stage **stage, const struct oct_config *config,

@@ -23,7 +23,8 @@ extern "C" const char *oct_cuda_built_with(void)
 }
 
 /* Streams share the driver's queues, of which there are 8 by default: what one waits for then holds
- * up others. Before the first call of CUDA; a value that is set already stays. */
+ * up others. Before the first call of CUDA, which comes while a program starts; a value
+ * that is set already stays. */
 static void ask_for_queues(void)
 {
     static std::once_flag once;

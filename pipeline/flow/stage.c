@@ -6,6 +6,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/base/thread.h"
 
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -651,6 +652,7 @@ static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
     s->reader = oct_ring_reader_create(s->in, setup->guaranteed,
                                        most && s->form.bscans_an_image <= 1 ? most : half);
     bool is_whole = s->reader != NULL;
+    assert(setup->keeps <= OCT_STAGE_MOST_KEPT && !(setup->keeps && setup->guaranteed));
     for (; is_whole && s->n_keepers < setup->keeps; s->n_keepers += is_whole) {
         s->keepers[s->n_keepers] = oct_ring_reader_create(s->in, false, half);
         is_whole = s->keepers[s->n_keepers] != NULL;
@@ -788,7 +790,7 @@ static bool leave(struct oct_stage *s)
     oct_log(OCT_LOG_WARNING,
             "analysis %s has been at work at one B-scan for %.1f s: it is left to itself",
             s->form.name, (double)(oct_clock_ns() - since_ns) * 1e-9);
-    oct_ring_hold(s->in); /* it may still read the slot that it holds */
+    oct_ring_hold(s->in); /* it may still read the slots that it holds */
     s->holds_memory = true;
     destroy_readers(s);
     if (oct_thread_start_detached(NULL, join_and_let_go, s, "thread that frees an analysis", NULL))

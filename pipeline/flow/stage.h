@@ -103,8 +103,9 @@ struct oct_stage_setup {
     const struct oct_image_source *in; /* copied */
     unsigned asker;                    /* of what is lent: its own number (pipeline.h) */
     bool guaranteed;                   /* offline */
-    unsigned keeps; /* live: a B-scan's memory stays as it is until so many, OCT_STAGE_MOST_KEPT at
-                       most, have been pushed after it or the stage ends; 0: until push returns */
+    unsigned keeps; /* live: so many B-scans, OCT_STAGE_MOST_KEPT at most, stay as they are: the one
+                       that is pushed and those pushed before it, each by a reader of the ring; 0:
+                       the one that is pushed */
     unsigned most_behind;  /* live: 0: half of the ring that it reads; where
                                                 results are of groups: at the beginning of one, at
                                                 most, and 0, a quarter */
