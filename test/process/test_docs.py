@@ -9,7 +9,7 @@ from octtest import *
 PAGES = [TOP + "/README.md", *sorted(glob.glob(TOP + "/docs/*.md") + glob.glob(TOP + "/docs/*/*.md"))]
 PORTS = {name: free_port() for name in ("5701", "5702", "5703")}
 ENDPOINTS = {"ingest": "5701", "publish": "5702", "control": "5703"}
-PATIENCE_S = 600
+PATIENCE_S = 3600 if SLOW else 600
 
 
 def text_of(page):
