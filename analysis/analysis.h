@@ -36,9 +36,9 @@ struct oct_analysis_setup {
     const struct oct_plan *plan; /* of the B-scans, as long as create runs; NULL: unknown */
     double line_rate_hz;         /* 0: unknown */
     bool live;                   /* else every B-scan comes, and only what is whole is wanted */
-    bool
-        keeps_groups; /* the B-scans of a group stay as they are until its last has been pushed, or,
-                          if that does not come, the first of the next */
+    /* The B-scans of a group stay as they are until its last has been pushed, or, if that does not
+     * come, the first of the next. */
+    bool keeps_groups;
     const void *settings;        /* ops->settings_bytes; copied */
     struct oct_workers *workers; /* the process's pool (kernels/device/workers.h); NULL: one's own
                                     thread alone */

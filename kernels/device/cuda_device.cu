@@ -22,9 +22,9 @@ extern "C" const char *oct_cuda_built_with(void)
     return "CUDA runtime " OCT_TEXT_OF(CUDART_VERSION) " for " OCT_CUDA_ARCHS;
 }
 
-/* Streams share the driver's queues, of which there are 8 by default: what one waits for then holds
- * up others. Before the first call of CUDA, which comes while a program starts; a value
- * that is set already stays. */
+/* Streams share the driver's queues: with its default what one waits for holds up others
+ * (docs/performance.md, blood flow). Before the first call of CUDA, which comes while a program
+ * starts; a value that is set already stays. */
 static void ask_for_queues(void)
 {
     static std::once_flag once;

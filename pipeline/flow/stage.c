@@ -85,7 +85,7 @@ struct oct_stage {
     struct group group;
     unsigned most_behind; /* at the beginning of a group */
     bool passed;          /* B-scans passed by since the last that was handled */
-    uint64_t n_kept;
+    uint64_t n_kept;      /* since it began */
 
     struct oct_stage_counts counts;
     uint64_t told_ns, n_untold; /* faults: the newest in the log, and those since */

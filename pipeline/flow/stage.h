@@ -103,15 +103,16 @@ struct oct_stage_setup {
     const struct oct_image_source *in; /* copied */
     unsigned asker;                    /* of what is lent: its own number (pipeline.h) */
     bool guaranteed;                   /* offline */
-    unsigned keeps; /* live: so many B-scans, OCT_STAGE_MOST_KEPT at most, stay as they are: the one
-                       that is pushed and those pushed before it, each by a reader of the ring; 0:
-                       the one that is pushed */
-    unsigned most_behind;  /* live: 0: half of the ring that it reads; where
+    unsigned most_behind;              /* live: 0: half of the ring that it reads; where
                                                 results are of groups: at the beginning of one, at
                                                 most, and 0, a quarter */
-    unsigned give_up_ms;   /* 0: 2000 */
-    size_t settings_bytes; /* of what oct_stage_configure takes */
-    bool rests;            /* begins at rest: oct_stage_rest */
+    unsigned give_up_ms;               /* 0: 2000 */
+    size_t settings_bytes;             /* of what oct_stage_configure takes */
+    bool rests;                        /* begins at rest: oct_stage_rest */
+    /* Live: so many B-scans, OCT_STAGE_MOST_KEPT at most, stay as they are: the one that is pushed
+     * and those pushed before it, each by a reader of the ring, of which there are
+     * OCT_RING_MOST_READERS. 0: the one that is pushed. */
+    unsigned keeps;
 };
 
 enum oct_stage_skip {

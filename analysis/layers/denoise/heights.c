@@ -342,12 +342,12 @@ static void leave_strays_out(struct refinement *f)
  * weighed. */
 OCT_WIDE static void weigh_filter(struct refinement *f, float variance)
 {
-    const float scale = 1 / (float)(f->noise * f->noise);
+    const float over_noise2 = 1 / (float)(f->noise * f->noise);
     const float *restrict once = f->all[0][0], *restrict twice = f->all[0][1];
     const float *restrict bias = f->bias;
     float *restrict sum = f->sum, *restrict weights = f->weights;
     for (size_t i = 0; i < f->n; i++) {
-        const float risk = bias[i] * scale + variance;
+        const float risk = bias[i] * over_noise2 + variance;
         const float bounded = risk < MOST_RISK ? risk : MOST_RISK, squared = bounded * bounded;
         const float weight = 1 / (squared * squared);
         sum[i] += weight * (2 * once[i] - twice[i]);
