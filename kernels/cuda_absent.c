@@ -21,6 +21,8 @@
 #pragma weak oct_cuda_can_run
 #pragma weak oct_cuda_check_memory
 #pragma weak oct_cuda_recon_create
+#pragma weak oct_cuda_recon_open_uploads
+#pragma weak oct_cuda_recon_share_uploads
 #pragma weak oct_cuda_recon_take
 #pragma weak oct_cuda_recon_begin
 #pragma weak oct_cuda_recon_smooth
@@ -138,6 +140,17 @@ enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **recon, unsigned devic
     (void)device, (void)plan, (void)kernels, (void)max_batch, (void)has_complex, (void)signs;
     *recon = NULL;
     return refuse(err);
+}
+
+enum oct_err oct_cuda_recon_open_uploads(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    (void)recon;
+    return refuse(err);
+}
+
+void oct_cuda_recon_share_uploads(struct oct_cuda_recon *recon, struct oct_cuda_recon *first)
+{
+    (void)recon, (void)first;
 }
 
 void oct_cuda_recon_take(struct oct_cuda_recon *recon, const struct oct_engine_job *jobs,

@@ -150,44 +150,47 @@ static void oct_flow_queue_puts(const struct oct_flow_cuda_group *g, const float
                g->stream->stream, puts);
 }
 
-static void oct_flow_queue_shift(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
+static void oct_flow_queue_shift(const struct oct_flow_cuda &f, unsigned n,
+                                 const struct oct_cuda_stream *on)
 {
     const uint32_t n_pairs = f.n_repeats - 1;
     const uint32_t near_blocks = (f.n_nears + OCT_SHIFT_NEAR_WARPS - 1) / OCT_SHIFT_NEAR_WARPS;
-    OCT_LAUNCH((oct_flow_look_kernel), dim3(f.n_looks, n_pairs, n), dim3(OCT_SHIFT_LOOK_THREADS), 0,
-               stream, f);
-    OCT_LAUNCH((oct_flow_near_kernel), dim3(near_blocks, f.n_repeats, n),
-               dim3(OCT_SHIFT_NEAR_THREADS), 0, stream, f);
-    OCT_LAUNCH((oct_flow_shift_kernel), dim3(n_pairs, n), dim3(OCT_SHIFT_THREADS), 0, stream, f);
+    OCT_LAUNCH_NEXT((oct_flow_look_kernel), dim3(f.n_looks, n_pairs, n),
+                    dim3(OCT_SHIFT_LOOK_THREADS), 0, on, f);
+    OCT_LAUNCH_NEXT((oct_flow_near_kernel), dim3(near_blocks, f.n_repeats, n),
+                    dim3(OCT_SHIFT_NEAR_THREADS), 0, on, f);
+    OCT_LAUNCH_NEXT((oct_flow_shift_kernel), dim3(n_pairs, n), dim3(OCT_SHIFT_THREADS), 0, on, f);
 }
 
-static void oct_flow_queue_lines(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
+static void oct_flow_queue_lines(const struct oct_flow_cuda &f, unsigned n,
+                                 const struct oct_cuda_stream *on)
 {
     const dim3 some((f.n_lines + OCT_FLOW_LINES_OF - 1) / OCT_FLOW_LINES_OF, n);
     const dim3 threads(OCT_FLOW_THREADS);
     if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 2)
-        OCT_LAUNCH((oct_flow_short_lines_kernel<2>), some, threads, 0, stream, f);
+        OCT_LAUNCH_NEXT((oct_flow_short_lines_kernel<2>), some, threads, 0, on, f);
     else if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 4)
-        OCT_LAUNCH((oct_flow_short_lines_kernel<4>), some, threads, 0, stream, f);
+        OCT_LAUNCH_NEXT((oct_flow_short_lines_kernel<4>), some, threads, 0, on, f);
     else if (f.depth <= OCT_FLOW_CHUNK && f.n_repeats <= 8)
-        OCT_LAUNCH((oct_flow_short_lines_kernel<8>), some, threads, 0, stream, f);
+        OCT_LAUNCH_NEXT((oct_flow_short_lines_kernel<8>), some, threads, 0, on, f);
     else
-        OCT_LAUNCH((oct_flow_lines_kernel), dim3(f.n_lines, n), threads, 0, stream, f);
+        OCT_LAUNCH_NEXT((oct_flow_lines_kernel), dim3(f.n_lines, n), threads, 0, on, f);
 }
 
-static void oct_flow_queue_judge(const struct oct_flow_cuda &f, unsigned n, cudaStream_t stream)
+static void oct_flow_queue_judge(const struct oct_flow_cuda &f, unsigned n,
+                                 const struct oct_cuda_stream *on)
 {
     const dim3 columns(OCT_FLOW_COLUMNS);
     const dim3 tiles((f.depth + OCT_FLOW_SPAN - 1) / OCT_FLOW_SPAN,
                      (f.n_lines + OCT_FLOW_TILE - 1) / OCT_FLOW_TILE, n);
     if (f.radius_lines == 1)
-        OCT_LAUNCH((oct_flow_judge_kernel<1>), tiles, columns, 0, stream, f);
+        OCT_LAUNCH_NEXT((oct_flow_judge_kernel<1>), tiles, columns, 0, on, f);
     else if (f.radius_lines == 2)
-        OCT_LAUNCH((oct_flow_judge_kernel<2>), tiles, columns, 0, stream, f);
+        OCT_LAUNCH_NEXT((oct_flow_judge_kernel<2>), tiles, columns, 0, on, f);
     else if (f.radius_lines == 3)
-        OCT_LAUNCH((oct_flow_judge_kernel<3>), tiles, columns, 0, stream, f);
+        OCT_LAUNCH_NEXT((oct_flow_judge_kernel<3>), tiles, columns, 0, on, f);
     else
-        OCT_LAUNCH((oct_flow_judge_kernel<-1>), tiles, columns, 0, stream, f);
+        OCT_LAUNCH_NEXT((oct_flow_judge_kernel<-1>), tiles, columns, 0, on, f);
 }
 
 /* Queues that n places from the first of the batch on are found, n_batch at most. */
@@ -195,12 +198,12 @@ static void oct_flow_queue_places(const struct oct_flow_cuda_group *g, unsigned 
 {
     const struct oct_flow_cuda &f = g->f;
     const dim3 lines(f.n_lines, n);
-    cudaStream_t stream = g->stream->stream;
-    oct_flow_queue_shift(f, n, stream);
-    oct_flow_queue_lines(f, n, stream);
-    oct_flow_queue_judge(f, n, stream);
-    OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
-    OCT_LAUNCH((oct_flow_score_kernel), lines, dim3(OCT_FLOW_SCORE_THREADS), 0, stream, f);
+    const struct oct_cuda_stream *on = g->stream;
+    oct_flow_queue_shift(f, n, on);
+    oct_flow_queue_lines(f, n, on);
+    oct_flow_queue_judge(f, n, on);
+    OCT_LAUNCH_NEXT((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, on, f);
+    OCT_LAUNCH_NEXT((oct_flow_score_kernel), lines, dim3(OCT_FLOW_SCORE_THREADS), 0, on, f);
 }
 
 #endif

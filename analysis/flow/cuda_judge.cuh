@@ -234,6 +234,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_COLUMNS, RADIUS < 0 ? 4 : 8)
     oct_flow_judge_kernel(const struct oct_flow_cuda f)
 {
     __shared__ struct oct_flow_cuda_tile tile;
+    oct_await_before();
     const uint32_t k = blockIdx.z, j0 = blockIdx.y * OCT_FLOW_TILE,
                    first = blockIdx.x * OCT_FLOW_SPAN;
     oct_flow_weigh_tile(f, k, j0, &tile);
@@ -259,6 +260,25 @@ struct oct_flow_median {
     float most[2][OCT_FLOW_MANY_WARPS];
 };
 
+/* Calls f with each of a thread's looks; what lies behind the last has no depth. Eight loads are in
+ * flight at a time: the block's time is theirs. */
+template <class F>
+static __device__ __forceinline__ void oct_flow_each_look(const float2 *look, uint32_t n, F f)
+{
+    constexpr uint32_t AT_ONCE = 8;
+    for (uint32_t first = threadIdx.x; first < n; first += AT_ONCE * OCT_FLOW_MANY) {
+        float2 v[AT_ONCE];
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            const uint32_t at = first + i * OCT_FLOW_MANY;
+            v[i] = at < n ? look[at] : make_float2(0, NAN);
+        }
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            f(v[i]);
+    }
+}
+
 /* Twelve bits of the key of that rank among bright d above 0: of those whose upper bits are
  * `above`, the lower ones; without, the upper ones. */
 static __device__ void oct_flow_select(struct oct_flow_median *s, const float2 *look, uint32_t n,
@@ -268,12 +288,11 @@ static __device__ void oct_flow_select(struct oct_flow_median *s, const float2 *
     for (uint32_t i = t; i < 4096; i += OCT_FLOW_MANY)
         s->counts[i] = 0;
     __syncthreads();
-    for (uint32_t i = t; i < n; i += OCT_FLOW_MANY) {
-        const float2 v = look[i];
+    oct_flow_each_look(look, n, [&](float2 v) {
         const uint32_t key = v.x > 0 ? oct_flow_key(v.x) : 0;
         if (v.y < OCT_FLOW_BRIGHT && v.x > 0 && (!has_above || key >> 12 == above))
             atomicAdd(&s->counts[has_above ? key & 4095 : key >> 12], 1u);
-    }
+    });
     __syncthreads();
     uint32_t own = 0;
     for (unsigned i = 0; i < 4; i++)
@@ -312,14 +331,12 @@ static __device__ double oct_flow_find_median(struct oct_flow_median *s, const f
     const uint32_t key = above << 12 | s->half;
     const bool is_first = s->left == 0; /* what has the rank before has another key */
     float most[2] = {-1e30f, -1e30f};   /* of those below, of those that have the key */
-    for (uint32_t i = t; i < n; i += OCT_FLOW_MANY) {
-        const float2 v = look[i];
+    oct_flow_each_look(look, n, [&](float2 v) {
         const uint32_t of = v.x > 0 ? oct_flow_key(v.x) : 0;
-        if (!(v.y < OCT_FLOW_BRIGHT) || of > key)
-            continue;
-        const unsigned which = v.x > 0 && of == key;
-        most[which] = v.x > most[which] ? v.x : most[which];
-    }
+        const bool is_in = v.y < OCT_FLOW_BRIGHT && of <= key, has_it = v.x > 0 && of == key;
+        most[0] = is_in && !has_it && v.x > most[0] ? v.x : most[0];
+        most[1] = is_in && has_it && v.x > most[1] ? v.x : most[1];
+    });
     for (unsigned which = 0; which < 2; which++) {
         for (int mask = 16; mask > 0; mask /= 2) {
             const float other = __shfl_xor_sync(0xffffffffu, most[which], mask);
@@ -360,19 +377,19 @@ static __global__ void __launch_bounds__(OCT_FLOW_MANY)
 {
     __shared__ struct oct_flow_median median;
     __shared__ double part[OCT_FLOW_MANY_WARPS];
+    oct_await_before();
     const uint32_t k = blockIdx.x, n = f.n_lines * f.look_row;
     const float2 *look = f.look + (size_t)k * n;
     uint32_t n_looked = 0, n_tissue = 0, n_bright = 0, n_dark = 0;
     double snr = 0;
     oct_flow_sum_alike(f, k);
-    for (uint32_t i = threadIdx.x; i < n; i += OCT_FLOW_MANY) {
-        const float2 v = look[i];
+    oct_flow_each_look(look, n, [&](float2 v) {
         n_looked += v.y == v.y;
         n_tissue += v.y < OCT_FLOW_TISSUE;
         n_bright += v.y < OCT_FLOW_BRIGHT;
         n_dark += v.y < OCT_FLOW_BRIGHT && !(v.x > 0);
         snr += v.y < OCT_FLOW_TISSUE ? (double)(1 / v.y) : 0;
-    }
+    });
     snr = oct_flow_block_sum(snr, part);
     n_looked = oct_flow_block_sum(n_looked, median.warps);
     n_tissue = oct_flow_block_sum(n_tissue, median.warps);
@@ -518,6 +535,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_SCORE_THREADS, 10)
 {
     alignas(16) __shared__ float strongest[OCT_FLOW_CHUNK];
     __shared__ float tops[OCT_FLOW_SCORE_WARPS];
+    oct_await_before();
     const uint32_t j = blockIdx.x, k = blockIdx.y;
     const size_t line = (size_t)k * f.n_lines + j;
     const bool is_four = f.depth % OCT_FLOW_QUAD == 0;

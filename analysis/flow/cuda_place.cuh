@@ -237,6 +237,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
 {
     __shared__ float part[OCT_FLOW_PUT_LINES][OCT_FLOW_WARPS];
     __shared__ bool came[OCT_FLOW_PUT_LINES];
+    oct_await_before();
     const uint32_t j = blockIdx.x * OCT_FLOW_PUT_LINES, t = threadIdx.x, i = f.i[blockIdx.y];
     const uint32_t n = min(f.n_lines - j, OCT_FLOW_PUT_LINES);
     const float2 *rows = f.from[blockIdx.y] + (size_t)j * f.depth;
@@ -780,6 +781,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS, MOST > 4 ? 2 : 4)
     __shared__ struct oct_flow_cuda_moved moved[OCT_FLOW_LINES_OF];
     __shared__ float2 part[MOST][OCT_FLOW_WARPS];
     __shared__ struct oct_flow_cuda_rows rows;
+    oct_await_before();
     const uint32_t j0 = blockIdx.x * OCT_FLOW_LINES_OF, k = blockIdx.y, t = threadIdx.x;
     const uint32_t n = min(f.n_lines - j0, OCT_FLOW_LINES_OF);
     const int radius = f.radius_depth;
@@ -810,6 +812,7 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
 {
     __shared__ struct oct_flow_cuda_moved moved;
     __shared__ struct oct_flow_cuda_rows rows;
+    oct_await_before();
     const uint32_t j = blockIdx.x, k = blockIdx.y, t = threadIdx.x;
     const size_t line = (size_t)k * f.n_lines + j;
     const int radius = f.radius_depth;

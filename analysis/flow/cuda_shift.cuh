@@ -292,6 +292,7 @@ static __global__ void __launch_bounds__(OCT_SHIFT_LOOK_THREADS)
     oct_flow_look_kernel(const struct oct_flow_cuda f)
 {
     __shared__ struct oct_shift_chunk chunk;
+    oct_await_before();
     const uint32_t r = blockIdx.y + 1, k = blockIdx.z, before = oct_shift_before(f, r, k);
     const uint32_t t = threadIdx.x, warp = t / 32, lane = t % 32;
     const uint32_t j = blockIdx.x * oct_shift_first_step(f.n_lines);
@@ -434,6 +435,7 @@ static __device__ __forceinline__ void oct_shift_near_of(int i, int *x, int *z)
 static __global__ void __launch_bounds__(OCT_SHIFT_NEAR_THREADS, 6)
     oct_flow_near_kernel(const struct oct_flow_cuda f)
 {
+    oct_await_before();
     const uint32_t r = blockIdx.y, k = blockIdx.z, before = oct_shift_before(f, r, k);
     const uint32_t line = blockIdx.x * OCT_SHIFT_NEAR_WARPS + threadIdx.x / 32;
     __shared__ int largest_z;
@@ -602,6 +604,7 @@ static __global__ void __launch_bounds__(OCT_SHIFT_THREADS, 2)
     oct_flow_shift_kernel(const struct oct_flow_cuda f)
 {
     __shared__ struct oct_shift_search search;
+    oct_await_before();
     const uint32_t r = blockIdx.x + 1, k = blockIdx.y, before = oct_shift_before(f, r, k);
     struct oct_flow_cuda_place *p = &f.place[k];
     if (threadIdx.x == 0) {

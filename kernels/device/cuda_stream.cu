@@ -2,6 +2,19 @@
 
 #include <new>
 
+static __global__ void empty_kernel()
+{
+}
+
+/* Whether the kernels that this device runs were compiled such that oct_await_before waits. */
+static enum oct_err look_for_overlap(struct oct_cuda_stream *on, struct oct_error *err)
+{
+    cudaFuncAttributes code = {};
+    TRY_STREAM(on, "code", cudaFuncGetAttributes(&code, (const void *)empty_kernel));
+    on->overlaps = code.ptxVersion * 10 >= OCT_OVERLAP_ARCH;
+    return OCT_OK;
+}
+
 enum oct_err oct_cuda_stream_open(struct oct_cuda_stream *on, unsigned device,
                                   struct oct_cuda_signs *signs, struct oct_error *err)
 {
@@ -12,7 +25,7 @@ enum oct_err oct_cuda_stream_open(struct oct_cuda_stream *on, unsigned device,
     on->has_stream = true;
     TRY_STREAM(on, "event", cudaEventCreate(&on->done));
     on->has_done = true;
-    return OCT_OK;
+    return look_for_overlap(on, err);
 }
 
 static void note(struct oct_cuda_stream *on, cudaError_t)

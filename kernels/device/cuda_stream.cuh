@@ -3,6 +3,7 @@
 #define OCT_KERNELS_CUDA_STREAM_CUH
 
 #include "kernels/device/cuda_error.cuh"
+#include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_stream.h"
 
 #define OCT_CUDA_MAX_OWNED 32
@@ -11,6 +12,7 @@ struct oct_cuda_stream {
     int device;
     struct oct_cuda_signs *signs;
     bool has_stream, has_done;
+    bool overlaps; /* OCT_LAUNCH_NEXT: kernels wait by themselves */
     cudaStream_t stream;
     cudaEvent_t done;                 /* the last mark */
     unsigned n_owned, n_pinned;       /* memory */

@@ -147,6 +147,13 @@ static void leave_threads(struct oct_cuda_crew *crew)
     crew->holds_memory = crew->n_threads > 0;
 }
 
+static void wake_workers(struct oct_cuda_crew *crew)
+{
+    pthread_cond_broadcast(&crew->work);
+    if (crew->ops->wake)
+        crew->ops->wake(crew->owner);
+}
+
 void oct_cuda_crew_give_up(struct oct_cuda_crew *crew, const struct oct_error *why)
 {
     if (crew->dead)
@@ -155,7 +162,7 @@ void oct_cuda_crew_give_up(struct oct_cuda_crew *crew, const struct oct_error *w
     crew->why = *why;
     leave_threads(crew);
     crew->ops->lose(crew->owner, why);
-    pthread_cond_broadcast(&crew->work);
+    wake_workers(crew);
     pthread_cond_broadcast(&crew->changed);
 }
 
@@ -281,7 +288,7 @@ void oct_cuda_crew_finish(struct oct_cuda_crew *crew)
     const char *name = crew->ops->name;
     pthread_mutex_lock(&crew->lock);
     crew->stopping = true;
-    pthread_cond_broadcast(&crew->work);
+    wake_workers(crew);
     struct patience patience = begin_patience(crew);
     while (crew->n_threads > 0 && !lose_patience(&patience, crew, limit_us))
         wait_a_tick(crew, TICK_US);

@@ -51,6 +51,10 @@ struct oct_cuda_crew_ops {
     /* (locked) The crew is dead: nothing in flight will be done. May be called by any thread. */
     void (*lose)(void *owner, const struct oct_error *why);
 
+    /* (locked) The crew is stopping or dead: for who waits for conditions of the owner's own. NULL:
+     * there are none. */
+    void (*wake)(void *owner);
+
     /* No thread is left. Called once, by crew_finish or by the last thread after it. */
     void (*free)(void *owner);
 };

@@ -225,6 +225,7 @@ __global__ void __launch_bounds__(oct_fused_shape<P1>::threads, oct_fused_shape<
     oct_fused_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch)
 {
     OCT_SHARED(float2, shared);
+    oct_await_before();
     constexpr int T = oct_fused_shape<P1>::threads, P2 = 2 * P1,
                   R = oct_fused_shape<P1>::forward::first;
     float4 *u = reinterpret_cast<float4 *>(shared);

@@ -68,10 +68,10 @@ static __device__ __forceinline__ float oct_value_of(uint32_t key)
 #define OCT_RANGE_THREADS 256
 #define OCT_VALUES_AT_ONCE 8 /* loads of a thread that are in flight: a kernel's time is theirs */
 #define OCT_VALUES_PER_BLOCK (OCT_RANGE_THREADS * 2 * OCT_VALUES_AT_ONCE)
-#define OCT_VALUES_PER_COUNT (2 * OCT_VALUES_PER_BLOCK) /* that fit 16-bit counters */
 
-/* A thread's values of a B-scan from `begin` on; those behind its end are 0. Returns how many there
- * are. */
+/* A thread's values of a B-scan from `begin` on, of a block of THREADS; those behind its end are 0.
+ * Returns how many there are. */
+template <unsigned THREADS = OCT_RANGE_THREADS>
 static __device__ __forceinline__ unsigned
 oct_load_values(const float *values, size_t begin, size_t n, float (&value)[OCT_VALUES_AT_ONCE])
 {
@@ -79,8 +79,8 @@ oct_load_values(const float *values, size_t begin, size_t n, float (&value)[OCT_
     unsigned n_there = 0;
 #pragma unroll
     for (unsigned i = 0; i < OCT_VALUES_AT_ONCE; i++) {
-        const bool is_there = at + i * OCT_RANGE_THREADS < n;
-        value[i] = is_there ? values[at + i * OCT_RANGE_THREADS] : 0.0f;
+        const bool is_there = at + i * THREADS < n;
+        value[i] = is_there ? values[at + i * THREADS] : 0.0f;
         n_there += is_there;
     }
     return n_there;
@@ -114,6 +114,7 @@ static __global__ void oct_min_max_kernel(struct oct_cuda_tables t, struct oct_c
                                           struct oct_cuda_limits *limits)
 {
     __shared__ uint32_t lows[OCT_RANGE_THREADS], highs[OCT_RANGE_THREADS];
+    oct_await_before();
     const unsigned bscan = blockIdx.y, thread = threadIdx.x;
     const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_BLOCK;
     const float *values = t.values + bscan * n;
@@ -157,6 +158,10 @@ static __global__ void oct_min_max_kernel(struct oct_cuda_tables t, struct oct_c
 #define OCT_BINS (1u << 14)
 #define OCT_UPPER_SHIFT 18 /* 32 - 14 */
 #define OCT_LOWER_SHIFT 4  /* 18 - 14 */
+#define OCT_COUNT_THREADS 1024
+#define OCT_COUNT_VALUES (OCT_COUNT_THREADS * OCT_VALUES_AT_ONCE) /* of a block at once */
+#define OCT_COUNT_ROUNDS 4u                                       /* at most: */
+static_assert(OCT_COUNT_ROUNDS * OCT_COUNT_VALUES < 65536, "a block's counters have 16 bits");
 
 /* Counts in shared memory first: the values of a B-scan in dB meet in a few dozen bins. Two 16-bit
  * counters a word, 32 KiB. */
@@ -167,7 +172,7 @@ static __device__ __forceinline__ void oct_count(uint32_t *counters, uint32_t bi
 
 static __device__ __forceinline__ void oct_counters_clear(uint32_t *counters, unsigned thread)
 {
-    for (unsigned w = thread; w < OCT_BINS / 2; w += OCT_RANGE_THREADS)
+    for (unsigned w = thread; w < OCT_BINS / 2; w += OCT_COUNT_THREADS)
         counters[w] = 0;
     __syncthreads();
 }
@@ -176,7 +181,7 @@ static __device__ __forceinline__ void oct_counters_add(const uint32_t *counters
                                                         unsigned thread)
 {
     __syncthreads();
-    for (unsigned w = thread; w < OCT_BINS / 2; w += OCT_RANGE_THREADS) {
+    for (unsigned w = thread; w < OCT_BINS / 2; w += OCT_COUNT_THREADS) {
         uint32_t pair = counters[w];
         if (pair & 0xffffu)
             atomicAdd(&counts[2 * w], pair & 0xffffu);
@@ -185,22 +190,24 @@ static __device__ __forceinline__ void oct_counters_add(const uint32_t *counters
     }
 }
 
-/* grid (ceil(M*D / 8192), n). counts [n][5][bins]: the first of each five gets the upper bins. */
+/* grid (ceil(M*D / (n_rounds * 8192)), n), 1024 threads. counts [n][5][bins]: the first of each five
+ * gets the upper bins. */
 static __global__ void oct_histogram_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
-                                            uint32_t *counts)
+                                            unsigned n_rounds, uint32_t *counts)
 {
     OCT_SHARED(uint32_t, counters);
+    oct_await_before();
     const unsigned bscan = blockIdx.y, thread = threadIdx.x;
-    const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_COUNT;
+    const size_t n = (size_t)t.n_lines * t.depth, of_block = (size_t)n_rounds * OCT_COUNT_VALUES;
+    const size_t begin = blockIdx.x * of_block;
     const float *values = t.values + bscan * n;
 
     if (!(batch.job[bscan].flags & OCT_JOB_PERCENTILE))
         return;
     oct_counters_clear(counters, thread);
-    for (size_t at = begin; at < begin + OCT_VALUES_PER_COUNT;
-         at += OCT_VALUES_AT_ONCE * OCT_RANGE_THREADS) {
+    for (size_t at = begin; at < begin + of_block; at += OCT_COUNT_VALUES) {
         float value[OCT_VALUES_AT_ONCE];
-        const unsigned n_there = oct_load_values(values, at, n, value);
+        const unsigned n_there = oct_load_values<OCT_COUNT_THREADS>(values, at, n, value);
 #pragma unroll
         for (unsigned i = 0; i < OCT_VALUES_AT_ONCE; i++)
             if (i < n_there)
@@ -228,6 +235,7 @@ static __device__ __forceinline__ void oct_count_alike(uint32_t *counts, bool is
 static __global__ void oct_refine_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
                                          const struct oct_cuda_limits *limits, uint32_t *counts)
 {
+    oct_await_before();
     const unsigned bscan = blockIdx.y;
     const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_BLOCK;
     const float *values = t.values + bscan * n;
@@ -315,6 +323,7 @@ static __global__ void oct_find_upper_kernel(struct oct_cuda_tables t, struct oc
                                              const uint32_t *counts, struct oct_cuda_limits *limits)
 {
     __shared__ uint32_t found[2];
+    oct_await_before();
     const unsigned bscan = blockIdx.y, which = blockIdx.x, thread = threadIdx.x;
     if (!(batch.job[bscan].flags & OCT_JOB_PERCENTILE))
         return;
@@ -330,6 +339,7 @@ static __global__ void oct_find_lower_kernel(struct oct_cuda_tables t, struct oc
                                              const uint32_t *counts, struct oct_cuda_limits *limits)
 {
     __shared__ uint32_t found[2];
+    oct_await_before();
     const unsigned bscan = blockIdx.y, which = blockIdx.x, thread = threadIdx.x;
     if (!(batch.job[bscan].flags & OCT_JOB_PERCENTILE))
         return;
@@ -413,6 +423,7 @@ static __global__ void oct_map_kernel(struct oct_cuda_tables t, struct oct_cuda_
                                       const struct oct_cuda_limits *limits, bool smoothed,
                                       struct oct_cuda_limits *shown)
 {
+    oct_await_before();
     const unsigned bscan = blockIdx.y;
     const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_BLOCK;
     const struct oct_cuda_job &job = batch.job[bscan];

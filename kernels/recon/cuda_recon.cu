@@ -11,6 +11,8 @@ extern "C" {
 #include <cstring>
 #include <new>
 
+#define SHARED_UPLOAD 4u /* B-scans of a batch from which on it comes up in the order of all */
+
 /* ---- what can be run ---- */
 
 extern "C" enum oct_err oct_cuda_can_run(unsigned device, const struct oct_plan *plan,
@@ -152,6 +154,7 @@ extern "C" void oct_cuda_recon_destroy(struct oct_cuda_recon *recon)
     }
     release_turn(recon->before);
     release_turn(recon->turn);
+    release_uploads(recon->uploads);
     oct_cuda_signs_note_call(recon->signs);
     oct_cuda_stream_close(recon);
     delete recon;
@@ -240,28 +243,63 @@ static void launch_unpack(struct oct_cuda_recon *recon, uint16_t *to, const uint
                dim3(OCT_UNPACK_THREADS), 0, recon->stream, to, from, samples, format);
 }
 
-/* Samples as they came: u16 to their place, others to be unpacked there. Neighbours of one format
- * go together. */
-static enum oct_err upload_spectra(struct oct_cuda_recon *recon, struct oct_error *err)
+/* How many B-scans from k on have samples of one format. */
+static unsigned count_alike(const struct oct_cuda_recon *recon, unsigned k)
+{
+    unsigned n = 1;
+    while (k + n < recon->batch.n && recon->format[k + n] == recon->format[k])
+        n++;
+    return n;
+}
+
+/* Copies samples as they came: u16 to their place, others to where they are unpacked. Neighbours of
+ * one format go together. */
+static enum oct_err copy_spectra(struct oct_cuda_recon *recon, cudaStream_t stream,
+                                 struct oct_error *err)
 {
     const size_t samples = (size_t)recon->t.n_lines * recon->t.n_samples;
     const size_t room = recon->t.n_lines * oct_samples_bytes(OCT_LINES_12P, recon->t.n_samples);
     for (unsigned k = 0, n; k < recon->batch.n; k += n) {
         const unsigned format = recon->format[k];
-        const bool is_u16 = oct_samples_bits(format) == 16;
-        for (n = 1; k + n < recon->batch.n && recon->format[k + n] == format;)
-            n++;
-        uint16_t *to = recon->d_spectra + k * samples;
-        uint8_t *from = recon->d_packed + k * room;
+        uint8_t *to = oct_samples_bits(format) == 16 ? (uint8_t *)(recon->d_spectra + k * samples)
+                                                     : recon->d_packed + k * room;
+        n = count_alike(recon, k);
         TRY_STREAM(recon, "upload",
-                   oct_copy_bscans(recon->h_spectra + k, n, is_u16 ? (uint8_t *)to : from,
+                   oct_copy_bscans(recon->h_spectra + k, n, to,
                                    recon->t.n_lines * oct_samples_bytes(format, recon->t.n_samples),
-                                   cudaMemcpyHostToDevice, recon->stream));
-        if (!is_u16)
-            launch_unpack(recon, to, from, n, format);
+                                   cudaMemcpyHostToDevice, stream));
+    }
+    return OCT_OK;
+}
+
+static enum oct_err unpack_spectra(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    const size_t samples = (size_t)recon->t.n_lines * recon->t.n_samples;
+    const size_t room = recon->t.n_lines * oct_samples_bytes(OCT_LINES_12P, recon->t.n_samples);
+    for (unsigned k = 0, n; k < recon->batch.n; k += n) {
+        n = count_alike(recon, k);
+        if (oct_samples_bits(recon->format[k]) != 16)
+            launch_unpack(recon, recon->d_spectra + k * samples, recon->d_packed + k * room, n,
+                          recon->format[k]);
     }
     TRY_STREAM(recon, "unpacking", cudaGetLastError());
     return OCT_OK;
+}
+
+/* Batches of many B-scans come up in the order in which they were queued, by one stream of all
+ * recons: those of several would share the bus, and a later batch's limits wait for an earlier
+ * one's. A batch of few is up sooner by its own. */
+static enum oct_err upload_spectra(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    const bool shares = recon->uploads && recon->batch.n >= SHARED_UPLOAD;
+    const cudaStream_t stream = shares ? recon->uploads->stream : recon->stream;
+    const enum oct_err e = copy_spectra(recon, stream, err);
+    if (e)
+        return e;
+    TRY_STREAM(recon, "event", cudaEventRecord(recon->events[UPLOADED], stream));
+    if (shares)
+        TRY_STREAM(recon, "order", cudaStreamWaitEvent(recon->stream, recon->events[UPLOADED], 0));
+    return unpack_spectra(recon, err);
 }
 
 static enum oct_err upload(struct oct_cuda_recon *recon, struct oct_error *err)
@@ -324,8 +362,9 @@ static enum oct_err launch_chain(struct oct_cuda_recon *recon, struct oct_error 
                    dim3((t.n_samples + OCT_MEAN_COLUMNS - 1) / OCT_MEAN_COLUMNS, n),
                    dim3(OCT_MEAN_COLUMNS, OCT_MEAN_ROWS), 0, recon->stream, t, recon->batch);
     if (recon->kernels == OCT_CUDA_FUSED)
-        OCT_LAUNCH((recon->fused.kernel), dim3((t.n_lines + 1) / 2, n), dim3(recon->fused.threads),
-                   recon->fused.shared_bytes, recon->stream, t, recon->batch);
+        OCT_LAUNCH_NEXT((recon->fused.kernel), dim3((t.n_lines + 1) / 2, n),
+                        dim3(recon->fused.threads), recon->fused.shared_bytes, recon, t,
+                        recon->batch);
     else if (!oct_plain_launch(&recon->plain, t, recon->batch, recon->stream))
         return oct_fail(err, OCT_E_BACKEND, "GPU %d: cuFFT refuses a transform", recon->device);
     TRY_STREAM(recon, "kernels", cudaGetLastError());
@@ -349,14 +388,17 @@ static enum oct_err launch_percentiles(struct oct_cuda_recon *recon, struct oct_
     const unsigned n = recon->batch.n;
     const dim3 block(OCT_RANGE_THREADS), finds(OCT_FIND_THREADS);
     const size_t counters = OCT_BINS / 2 * sizeof(uint32_t);
-    OCT_LAUNCH((oct_histogram_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_COUNT), n), block,
-               counters, recon->stream, t, recon->batch, recon->d_counts);
-    OCT_LAUNCH((oct_find_upper_kernel), dim3(4, n), finds, 0, recon->stream, t, recon->batch,
-               recon->d_counts, recon->d_limits);
-    OCT_LAUNCH((oct_refine_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), n), block, 0,
-               recon->stream, t, recon->batch, recon->d_limits, recon->d_counts);
-    OCT_LAUNCH((oct_find_lower_kernel), dim3(4, n), finds, 0, recon->stream, t, recon->batch,
-               recon->d_counts, recon->d_limits);
+    /* few blocks empty and add fewer counters, many have a single B-scan sooner */
+    const unsigned n_rounds = n < OCT_COUNT_ROUNDS ? 1 : OCT_COUNT_ROUNDS;
+    OCT_LAUNCH_NEXT(
+        (oct_histogram_kernel), dim3(value_blocks(recon, (size_t)n_rounds * OCT_COUNT_VALUES), n),
+        dim3(OCT_COUNT_THREADS), counters, recon, t, recon->batch, n_rounds, recon->d_counts);
+    OCT_LAUNCH_NEXT((oct_find_upper_kernel), dim3(4, n), finds, 0, recon, t, recon->batch,
+                    recon->d_counts, recon->d_limits);
+    OCT_LAUNCH_NEXT((oct_refine_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), n), block,
+                    0, recon, t, recon->batch, recon->d_limits, recon->d_counts);
+    OCT_LAUNCH_NEXT((oct_find_lower_kernel), dim3(4, n), finds, 0, recon, t, recon->batch,
+                    recon->d_counts, recon->d_limits);
     TRY_STREAM(recon, "histogram", cudaGetLastError());
     return OCT_OK;
 }
@@ -369,9 +411,8 @@ static enum oct_err launch_limits(struct oct_cuda_recon *recon, struct oct_error
         return OCT_OK;
     if (flags & OCT_JOB_AUTO) {
         OCT_LAUNCH((oct_limits_clear_kernel), dim3(n), dim3(1), 0, recon->stream, recon->d_limits);
-        OCT_LAUNCH((oct_min_max_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), n),
-                   dim3(OCT_RANGE_THREADS), 0, recon->stream, recon->t, recon->batch,
-                   recon->d_limits);
+        OCT_LAUNCH_NEXT((oct_min_max_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), n),
+                        dim3(OCT_RANGE_THREADS), 0, recon, recon->t, recon->batch, recon->d_limits);
     }
     return flags & OCT_JOB_PERCENTILE ? launch_percentiles(recon, err) : OCT_OK;
 }
@@ -394,9 +435,10 @@ static void launch_smooth(struct oct_cuda_recon *recon, const struct oct_cuda_sm
 
 static void launch_map(struct oct_cuda_recon *recon)
 {
-    OCT_LAUNCH((oct_map_kernel), dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), recon->batch.n),
-               dim3(OCT_RANGE_THREADS), 0, recon->stream, recon->t, recon->batch, recon->d_limits,
-               recon->has_smoothed, recon->h_limits);
+    OCT_LAUNCH_NEXT((oct_map_kernel),
+                    dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), recon->batch.n),
+                    dim3(OCT_RANGE_THREADS), 0, recon, recon->t, recon->batch, recon->d_limits,
+                    recon->has_smoothed, recon->h_limits);
 }
 
 /* Pixels from values where that is still to be done, and everything to the host. */
@@ -476,12 +518,22 @@ extern "C" enum oct_err oct_cuda_recon_begin(struct oct_cuda_recon *recon, bool 
     *needs_end = (all_flags(&recon->batch) & OCT_JOB_PERCENTILE) != 0;
     TRY_STREAM(recon, "event", cudaEventRecord(recon->events[BEGUN], recon->stream));
     enum oct_err e = upload(recon, err);
-    if (e)
-        return e;
-    TRY_STREAM(recon, "event", cudaEventRecord(recon->events[UPLOADED], recon->stream));
-    if ((e = launch_chain(recon, err)) || (e = launch_limits(recon, err)))
+    if (e || (e = launch_chain(recon, err)) || (e = launch_limits(recon, err)))
         return e;
     return *needs_end ? OCT_OK : launch_end(recon, err);
+}
+
+extern "C" enum oct_err oct_cuda_recon_open_uploads(struct oct_cuda_recon *recon,
+                                                    struct oct_error *err)
+{
+    return make_uploads(recon, err);
+}
+
+extern "C" void oct_cuda_recon_share_uploads(struct oct_cuda_recon *recon,
+                                             struct oct_cuda_recon *first)
+{
+    first->uploads->n_holders++;
+    recon->uploads = first->uploads;
 }
 
 extern "C" struct oct_cuda_turn *oct_cuda_recon_hold_turn(struct oct_cuda_recon *recon)

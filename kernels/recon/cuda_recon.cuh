@@ -24,6 +24,13 @@ struct oct_cuda_turn {
     struct oct_cuda_smoothed *after; /* on the device: after the last batch with percentiles */
 };
 
+/* The stream by which batches of all recons of a device come up; the last to let go frees it. */
+struct oct_cuda_uploads {
+    std::atomic<unsigned> n_holders;
+    cudaStream_t stream;
+    bool has_stream;
+};
+
 struct oct_cuda_recon : oct_cuda_stream {
     enum oct_cuda_kernels kernels;
     bool is_f32, has_complex, dc_bscan, dc_running;
@@ -37,6 +44,7 @@ struct oct_cuda_recon : oct_cuda_stream {
     uint32_t *d_counts; /* [max_batch][5][OCT_BINS] */
     struct oct_cuda_limits *d_limits, *h_limits; /* [max_batch] */
     struct oct_cuda_turn *turn, *before;         /* its own; that of the batch before its last */
+    struct oct_cuda_uploads *uploads;            /* NULL: none are shared */
     bool has_smoothed;                           /* its batch at work is smoothed on the device */
     unsigned n_events;                           /* of its own: DONE is the stream's */
     cudaEvent_t events[N_EVENTS];
@@ -156,6 +164,27 @@ static void release_turn(struct oct_cuda_turn *turn)
         cudaEventDestroy(turn->smoothed);
     cudaFree(turn->after);
     delete turn;
+}
+
+static enum oct_err make_uploads(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    recon->uploads = new (std::nothrow) oct_cuda_uploads();
+    if (!recon->uploads)
+        return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
+    recon->uploads->n_holders = 1;
+    TRY_STREAM(recon, "stream",
+               cudaStreamCreateWithFlags(&recon->uploads->stream, cudaStreamNonBlocking));
+    recon->uploads->has_stream = true;
+    return OCT_OK;
+}
+
+static void release_uploads(struct oct_cuda_uploads *uploads)
+{
+    if (!uploads || --uploads->n_holders > 0)
+        return;
+    if (uploads->has_stream)
+        cudaStreamDestroy(uploads->stream);
+    delete uploads;
 }
 
 static enum oct_err make_buffers(struct oct_cuda_recon *recon, const struct oct_geometry *g,

@@ -151,6 +151,7 @@ __global__ void __launch_bounds__(oct_spread_shape<P1, HALF>::threads,
     oct_spread_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch)
 {
     OCT_SHARED(float2, shared);
+    oct_await_before();
     using shape = oct_spread_shape<P1, HALF>;
     using passes = typename shape::passes;
     constexpr int T = shape::threads, KEEP = P1 / T / 2;

@@ -105,8 +105,8 @@ static const char *cuda_kernels_name(enum oct_cuda_kernels kernels)
     return kernel_names[kernels];
 }
 
-#define DEFAULT_STREAMS 6u      /* upload, kernels, download; as many with the host */
-#define DEFAULT_BATCH 16u       /* B-scans */
+#define DEFAULT_STREAMS 4u      /* upload, kernels, download, and one with the host */
+#define DEFAULT_BATCH 24u       /* B-scans: copies of less cost the bus more */
 #define BATCH_BYTES (16u << 20) /* of spectra: more per batch gains nothing and costs latency */
 #define MAX_STREAMS 16u
 
@@ -125,25 +125,29 @@ struct worker {
     struct oct_engine *engine;
     unsigned gpu;                  /* index into choice.devices */
     struct oct_cuda_recon *device; /* its thread's own */
+    struct worker *next_idle;      /* who was idle before */
+    pthread_cond_t wake;           /* it is no longer idle, or the engine is over */
+    bool is_idle;
 };
 
 struct oct_engine {
     struct oct_cuda_choice choice;
     enum oct_cuda_kernels kernels;
-    unsigned n_streams, max_batch, depth;
+    unsigned n_streams, max_batch, depth, n_workers;
     bool has_complex;
     char description[256];
     struct oct_plan *plan; /* a copy of its own */
     char gpus[256], cuda[16];
 
-    struct oct_cuda_crew crew;          /* its lock guards what follows */
-    struct submission *submissions;     /* [depth] */
-    struct oct_engine_job *jobs;        /* [depth][max_batch] */
-    uint64_t first, last;               /* submissions in flight, at % depth */
-    unsigned n_jobs;                    /* in flight */
-    struct oct_smoothed_range smoothed; /* of several GPUs */
-    struct oct_cuda_recon *smoother;    /* of one: who had percentiles last; NULL: nobody yet */
-    struct oct_cuda_worker chooser;     /* looks for devices */
+    struct oct_cuda_crew crew;              /* its lock guards what follows */
+    struct submission *submissions;         /* [depth] */
+    struct oct_engine_job *jobs;            /* [depth][max_batch] */
+    uint64_t first, last;                   /* submissions in flight, at % depth */
+    unsigned n_jobs;                        /* in flight */
+    struct oct_smoothed_range smoothed;     /* of several GPUs */
+    struct oct_cuda_recon *smoother;        /* of one: who had percentiles last; NULL: nobody yet */
+    struct oct_cuda_worker chooser;         /* looks for devices */
+    struct worker *idle[OCT_CUDA_MAX_GPUS]; /* of each GPU, who had work last first */
     struct worker workers[];
 };
 
@@ -181,6 +185,18 @@ static struct submission *submission_for(struct oct_engine *engine, unsigned n)
     return sub;
 }
 
+/* Wakes who had work last, if anybody is idle: its core and its caches are awake sooner than those
+ * of others. Lock held. */
+static void wake_worker(struct oct_engine *engine, unsigned gpu)
+{
+    struct worker *worker = engine->idle[gpu];
+    if (!worker)
+        return;
+    engine->idle[gpu] = worker->next_idle;
+    worker->is_idle = false;
+    pthread_cond_signal(&worker->wake);
+}
+
 /* ---- the contract's functions ---- */
 
 static enum oct_err cuda_submit(struct oct_engine *engine, const struct oct_engine_job *jobs,
@@ -200,7 +216,7 @@ static enum oct_err cuda_submit(struct oct_engine *engine, const struct oct_engi
                 sub->limits_known = false;
         }
         engine->n_jobs += n;
-        pthread_cond_broadcast(&engine->crew.work);
+        wake_worker(engine, sub->gpu);
     }
     pthread_mutex_unlock(&engine->crew.lock);
     return e;
@@ -231,10 +247,8 @@ static enum oct_err cuda_collect(struct oct_engine *engine, uint64_t timeout_us,
         struct submission *sub = submission_at(engine, engine->first);
         *done = sub->jobs[sub->n_collected++].out;
         engine->n_jobs--;
-        if (sub->n_collected == sub->n) {
+        if (sub->n_collected == sub->n)
             engine->first++;
-            pthread_cond_broadcast(&engine->crew.work);
-        }
     }
     pthread_mutex_unlock(&engine->crew.lock);
     return e;
@@ -277,17 +291,29 @@ static void lose(void *owner, const struct oct_error *why)
                 (unsigned long long)last_lost);
 }
 
+static void wake_all(void *owner)
+{
+    struct oct_engine *engine = owner;
+    for (unsigned i = 0; i < engine->n_workers; i++)
+        pthread_cond_signal(&engine->workers[i].wake);
+}
+
 static void free_engine(void *owner)
 {
     struct oct_engine *engine = owner;
+    for (unsigned i = 0; i < engine->n_workers; i++)
+        pthread_cond_destroy(&engine->workers[i].wake);
     oct_plan_destroy(engine->plan);
     free(engine->jobs);
     free(engine->submissions);
     free(engine);
 }
 
-static const struct oct_cuda_crew_ops crew_ops = {
-    .name = "CUDA engine", .uses_lent_memory = true, .lose = lose, .free = free_engine};
+static const struct oct_cuda_crew_ops crew_ops = {.name = "CUDA engine",
+                                                  .uses_lent_memory = true,
+                                                  .lose = lose,
+                                                  .wake = wake_all,
+                                                  .free = free_engine};
 
 /* ---- a worker ---- */
 
@@ -441,6 +467,17 @@ out:
     pthread_mutex_unlock(&engine->crew.lock);
 }
 
+/* Lock held. */
+static void await_work(struct worker *worker)
+{
+    struct oct_engine *engine = worker->engine;
+    worker->next_idle = engine->idle[worker->gpu];
+    engine->idle[worker->gpu] = worker;
+    worker->is_idle = true;
+    while (worker->is_idle && !is_over(engine))
+        pthread_cond_wait(&worker->wake, &engine->crew.lock);
+}
+
 static void serve(struct worker *worker)
 {
     struct oct_engine *engine = worker->engine;
@@ -452,7 +489,7 @@ static void serve(struct worker *worker)
         uint64_t number;
         struct submission *sub = take_submission(worker, &number);
         if (!sub) {
-            pthread_cond_wait(&engine->crew.work, &engine->crew.lock);
+            await_work(worker);
             continue;
         }
         sub->progress = AT_WORK;
@@ -466,23 +503,43 @@ static void serve(struct worker *worker)
     pthread_mutex_unlock(&engine->crew.lock);
 }
 
+/* The first worker of a GPU is ready when its others start, unless the engine is over. */
+static enum oct_err make_recon(struct worker *worker, struct oct_error *err)
+{
+    struct oct_engine *engine = worker->engine;
+    struct worker *first = &engine->workers[worker->gpu];
+    struct oct_cuda_recon *recon;
+    enum oct_err e =
+        oct_cuda_recon_create(&recon, worker->base.device, engine->plan, engine->kernels,
+                              engine->max_batch, engine->has_complex, &worker->base.signs, err);
+    if (!e && worker == first)
+        e = oct_cuda_recon_open_uploads(recon, err);
+    pthread_mutex_lock(&engine->crew.lock);
+    worker->device = recon;
+    if (!e && worker != first && first->device)
+        oct_cuda_recon_share_uploads(recon, first->device);
+    pthread_mutex_unlock(&engine->crew.lock);
+    return e;
+}
+
 static void run_worker(struct oct_cuda_worker *base, void *context)
 {
     struct worker *worker = context;
     struct oct_engine *engine = worker->engine;
     struct oct_error err;
-    if (oct_cuda_recon_create(&worker->device, base->device, engine->plan, engine->kernels,
-                              engine->max_batch, engine->has_complex, &base->signs, &err)) {
+    if (make_recon(worker, &err)) {
         oct_cuda_crew_refuse(&engine->crew, &err);
     } else {
         oct_cuda_worker_is_ready(base);
         serve(worker);
     }
     pthread_mutex_lock(&engine->crew.lock);
-    if (engine->smoother == worker->device)
+    struct oct_cuda_recon *recon = worker->device;
+    if (engine->smoother == recon)
         engine->smoother = NULL;
+    worker->device = NULL;
     pthread_mutex_unlock(&engine->crew.lock);
-    oct_cuda_recon_destroy(worker->device);
+    oct_cuda_recon_destroy(recon);
 }
 
 /* ---- creation ---- */
@@ -519,6 +576,10 @@ static enum oct_err start_workers(struct oct_engine *engine, struct oct_error *e
         worker->gpu = i % engine->choice.n_gpus;
         worker->base.device = engine->choice.devices[worker->gpu];
         snprintf(gpu, sizeof(gpu), "GPU %u", worker->base.device);
+        pthread_mutex_lock(&engine->crew.lock);
+        pthread_cond_init(&worker->wake, NULL);
+        engine->n_workers++;
+        pthread_mutex_unlock(&engine->crew.lock);
         e = oct_cuda_worker_start(&engine->crew, &worker->base, run_worker, worker, gpu, err);
     }
     return e;

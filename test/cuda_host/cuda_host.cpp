@@ -102,6 +102,12 @@ bool enter_operation()
     return !m.lost;
 }
 
+bool is_lost()
+{
+    std::lock_guard<std::mutex> hold(the().lock);
+    return the().lost;
+}
+
 void leave_operation()
 {
     machine &m = the();
@@ -345,7 +351,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         return code;
     std::lock_guard<std::mutex> hold(event->lock);
     stream->push([passed = event->passed, wanted = event->n_recorded] {
-        while (*passed < wanted)
+        while (*passed < wanted && !is_lost()) /* what a lost device skips does not come */
             std::this_thread::sleep_for(std::chrono::microseconds(20));
     });
     return cudaSuccess;

@@ -70,7 +70,7 @@ struct cudaDeviceProp {
     char name[256];
 };
 struct cudaFuncAttributes {
-    int numRegs;
+    int numRegs, ptxVersion;
 };
 typedef struct cuda_host_stream *cudaStream_t;
 typedef struct cuda_host_event *cudaEvent_t;
@@ -127,6 +127,8 @@ void cuda_host_call(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_b
 
 #define OCT_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                 \
     cuda_host_call((kernel), grid, block, shared_bytes, stream, __VA_ARGS__)
+#define OCT_LAUNCH_NEXT(kernel, grid, block, shared_bytes, on, ...)                                \
+    OCT_LAUNCH(kernel, grid, block, shared_bytes, (on)->stream, __VA_ARGS__)
 #define OCT_SHARED(type, name) type *name = static_cast<type *>(cuda_host_shared())
 
 /* ---- inside kernels ---- */

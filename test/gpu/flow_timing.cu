@@ -41,18 +41,18 @@ static enum oct_err put_all(const struct bench *b)
 static void queue_step(const struct bench *b, unsigned n, int step)
 {
     const struct oct_flow_cuda &f = b->group.f;
-    cudaStream_t stream = b->stream->stream;
+    const struct oct_cuda_stream *on = b->stream;
     const dim3 lines(f.n_lines, n);
     if (step == 1)
-        oct_flow_queue_shift(f, n, stream);
+        oct_flow_queue_shift(f, n, on);
     else if (step == 2)
-        oct_flow_queue_lines(f, n, stream);
+        oct_flow_queue_lines(f, n, on);
     else if (step == 3)
-        oct_flow_queue_judge(f, n, stream);
+        oct_flow_queue_judge(f, n, on);
     else if (step == 4)
-        OCT_LAUNCH((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, stream, f);
+        OCT_LAUNCH_NEXT((oct_flow_bulk_kernel), dim3(n), dim3(OCT_FLOW_MANY), 0, on, f);
     else
-        OCT_LAUNCH((oct_flow_score_kernel), lines, dim3(OCT_FLOW_SCORE_THREADS), 0, stream, f);
+        OCT_LAUNCH_NEXT((oct_flow_score_kernel), lines, dim3(OCT_FLOW_SCORE_THREADS), 0, on, f);
 }
 
 static enum oct_err time_places(struct bench *b, struct oct_flow_times *times,
