@@ -12,9 +12,9 @@
 /* kernel may be a template instance with commas: wrap it in parentheses. */
 #define OCT_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                 \
     (kernel)<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
-/* The launch of a kernel that begins with oct_await_before(), on a struct oct_cuda_stream. Where the
- * device can (programmatic dependent launch) it goes on while the kernel before it still ends: a
- * launch costs a microsecond less. */
+/* The launch of a kernel that begins with oct_await_before(), on a struct oct_cuda_stream. Where
+ * the device can (programmatic dependent launch) it goes on while the kernel before it still ends:
+ * a launch costs a microsecond less. */
 #define OCT_LAUNCH_NEXT(kernel, grid, block, shared_bytes, on, ...)                                \
     oct_launch_next((kernel), grid, block, shared_bytes, (on)->stream, (on)->overlaps, __VA_ARGS__)
 

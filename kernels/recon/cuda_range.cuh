@@ -190,8 +190,8 @@ static __device__ __forceinline__ void oct_counters_add(const uint32_t *counters
     }
 }
 
-/* grid (ceil(M*D / (n_rounds * 8192)), n), 1024 threads. counts [n][5][bins]: the first of each five
- * gets the upper bins. */
+/* grid (ceil(M*D / (n_rounds * 8192)), n), 1024 threads. counts [n][5][bins]: the first of each
+ * five gets the upper bins. */
 static __global__ void oct_histogram_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
                                             unsigned n_rounds, uint32_t *counts)
 {

@@ -44,8 +44,8 @@ enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **recon, unsigned devic
                                    unsigned max_batch, bool has_complex,
                                    struct oct_cuda_signs *signs, struct oct_error *err);
 
-/* Before its first batch: batches of many B-scans of this recon, and of all that then share with it,
- * come up in the order of their calls of begin. */
+/* Before its first batch: batches of many B-scans of this recon, and of all that then share with
+ * it, come up in the order of their calls of begin. */
 enum oct_err oct_cuda_recon_open_uploads(struct oct_cuda_recon *recon, struct oct_error *err);
 
 /* Before the first batch of recon, which is on the device of `first`. Asks nothing of it. */
