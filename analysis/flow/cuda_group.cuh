@@ -155,8 +155,8 @@ static void oct_flow_queue_shift(const struct oct_flow_cuda &f, unsigned n,
 {
     const uint32_t n_pairs = f.n_repeats - 1;
     const uint32_t near_blocks = (f.n_nears + OCT_SHIFT_NEAR_WARPS - 1) / OCT_SHIFT_NEAR_WARPS;
-    OCT_LAUNCH_NEXT((oct_flow_look_kernel), dim3(f.n_looks, n_pairs, n),
-                    dim3(OCT_SHIFT_LOOK_THREADS), 0, on, f);
+    OCT_LAUNCH((oct_flow_look_kernel), dim3(f.n_looks, n_pairs, n), dim3(OCT_SHIFT_LOOK_THREADS), 0,
+               on->stream, f);
     OCT_LAUNCH_NEXT((oct_flow_near_kernel), dim3(near_blocks, f.n_repeats, n),
                     dim3(OCT_SHIFT_NEAR_THREADS), 0, on, f);
     OCT_LAUNCH_NEXT((oct_flow_shift_kernel), dim3(n_pairs, n), dim3(OCT_SHIFT_THREADS), 0, on, f);

@@ -14,9 +14,13 @@
     (kernel)<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
 /* The launch of a kernel that begins with oct_await_before(), on a struct oct_cuda_stream. Where
  * the device can (programmatic dependent launch) it goes on while the kernel before it still ends:
- * a launch costs a microsecond less. */
+ * a launch costs a microsecond less. Before it in the stream comes a kernel, or, of the second
+ * form, there may come a copy or another stream's event: then it is a plain launch. */
 #define OCT_LAUNCH_NEXT(kernel, grid, block, shared_bytes, on, ...)                                \
-    oct_launch_next((kernel), grid, block, shared_bytes, (on)->stream, (on)->overlaps, __VA_ARGS__)
+    OCT_LAUNCH_NEXT_IF(true, kernel, grid, block, shared_bytes, on, __VA_ARGS__)
+#define OCT_LAUNCH_NEXT_IF(is_kernel_before, kernel, grid, block, shared_bytes, on, ...)           \
+    oct_launch_next((kernel), grid, block, shared_bytes, (on)->stream,                             \
+                    (is_kernel_before) && (on)->overlaps, __VA_ARGS__)
 
 template <class... Parameters, class... Arguments>
 static inline void oct_launch_next(void (*kernel)(Parameters...), dim3 grid, dim3 block,

@@ -362,9 +362,9 @@ static enum oct_err launch_chain(struct oct_cuda_recon *recon, struct oct_error 
                    dim3((t.n_samples + OCT_MEAN_COLUMNS - 1) / OCT_MEAN_COLUMNS, n),
                    dim3(OCT_MEAN_COLUMNS, OCT_MEAN_ROWS), 0, recon->stream, t, recon->batch);
     if (recon->kernels == OCT_CUDA_FUSED)
-        OCT_LAUNCH_NEXT((recon->fused.kernel), dim3((t.n_lines + 1) / 2, n),
-                        dim3(recon->fused.threads), recon->fused.shared_bytes, recon, t,
-                        recon->batch);
+        OCT_LAUNCH_NEXT_IF(recon->dc_bscan, (recon->fused.kernel), dim3((t.n_lines + 1) / 2, n),
+                           dim3(recon->fused.threads), recon->fused.shared_bytes, recon, t,
+                           recon->batch);
     else if (!oct_plain_launch(&recon->plain, t, recon->batch, recon->stream))
         return oct_fail(err, OCT_E_BACKEND, "GPU %d: cuFFT refuses a transform", recon->device);
     TRY_STREAM(recon, "kernels", cudaGetLastError());
@@ -435,10 +435,10 @@ static void launch_smooth(struct oct_cuda_recon *recon, const struct oct_cuda_sm
 
 static void launch_map(struct oct_cuda_recon *recon)
 {
-    OCT_LAUNCH_NEXT((oct_map_kernel),
-                    dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), recon->batch.n),
-                    dim3(OCT_RANGE_THREADS), 0, recon, recon->t, recon->batch, recon->d_limits,
-                    recon->has_smoothed, recon->h_limits);
+    OCT_LAUNCH_NEXT_IF(recon->has_smoothed, (oct_map_kernel),
+                       dim3(value_blocks(recon, OCT_VALUES_PER_BLOCK), recon->batch.n),
+                       dim3(OCT_RANGE_THREADS), 0, recon, recon->t, recon->batch, recon->d_limits,
+                       recon->has_smoothed, recon->h_limits);
 }
 
 /* Pixels from values where that is still to be done, and everything to the host. */

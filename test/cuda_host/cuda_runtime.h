@@ -129,6 +129,8 @@ void cuda_host_call(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_b
     cuda_host_call((kernel), grid, block, shared_bytes, stream, __VA_ARGS__)
 #define OCT_LAUNCH_NEXT(kernel, grid, block, shared_bytes, on, ...)                                \
     OCT_LAUNCH(kernel, grid, block, shared_bytes, (on)->stream, __VA_ARGS__)
+#define OCT_LAUNCH_NEXT_IF(is_kernel_before, kernel, grid, block, shared_bytes, on, ...)           \
+    OCT_LAUNCH(kernel, grid, block, shared_bytes, (on)->stream, __VA_ARGS__)
 #define OCT_SHARED(type, name) type *name = static_cast<type *>(cuda_host_shared())
 
 /* ---- inside kernels ---- */
