@@ -237,7 +237,6 @@ static __global__ void __launch_bounds__(OCT_FLOW_THREADS)
 {
     __shared__ float part[OCT_FLOW_PUT_LINES][OCT_FLOW_WARPS];
     __shared__ bool came[OCT_FLOW_PUT_LINES];
-    oct_await_before();
     const uint32_t j = blockIdx.x * OCT_FLOW_PUT_LINES, t = threadIdx.x, i = f.i[blockIdx.y];
     const uint32_t n = min(f.n_lines - j, OCT_FLOW_PUT_LINES);
     const float2 *rows = f.from[blockIdx.y] + (size_t)j * f.depth;

@@ -22,6 +22,7 @@
     oct_launch_next((kernel), grid, block, shared_bytes, (on)->stream,                             \
                     (is_kernel_before) && (on)->overlaps, __VA_ARGS__)
 
+#if CUDART_VERSION >= 11080
 template <class... Parameters, class... Arguments>
 static inline void oct_launch_next(void (*kernel)(Parameters...), dim3 grid, dim3 block,
                                    size_t shared_bytes, cudaStream_t stream, bool overlaps,
@@ -37,8 +38,18 @@ static inline void oct_launch_next(void (*kernel)(Parameters...), dim3 grid, dim
     launch.stream = stream;
     launch.attrs = &early;
     launch.numAttrs = overlaps;
-    cudaLaunchKernelEx(&launch, kernel, Parameters(arguments)...);
+    cudaLaunchKernelEx(&launch, kernel, static_cast<Parameters>(arguments)...);
 }
+
+#else
+template <class... Parameters, class... Arguments>
+static inline void oct_launch_next(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                                   size_t shared_bytes, cudaStream_t stream, bool,
+                                   const Arguments &...arguments)
+{
+    kernel<<<grid, block, shared_bytes, stream>>>(arguments...);
+}
+#endif
 
 /* Dynamic shared memory as an array of `type`. */
 #define OCT_SHARED(type, name)                                                                     \
@@ -47,7 +58,7 @@ static inline void oct_launch_next(void (*kernel)(Parameters...), dim3 grid, dim
 #endif
 
 /* The first statement of a kernel, by every thread: after it, what was queued before is done and
- * seen. */
+ * seen, if all kernels that OCT_LAUNCH_NEXT launched before begin with it, too. */
 static __device__ __forceinline__ void oct_await_before()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= OCT_OVERLAP_ARCH

@@ -51,8 +51,8 @@ struct oct_cuda_crew_ops {
     /* (locked) The crew is dead: nothing in flight will be done. May be called by any thread. */
     void (*lose)(void *owner, const struct oct_error *why);
 
-    /* (locked) The crew is stopping or dead: for who waits for conditions of the owner's own. NULL:
-     * there are none. */
+    /* (locked) The crew is stopping or was given up: for who waits for conditions of the
+     * owner's own. NULL: there are none. */
     void (*wake)(void *owner);
 
     /* No thread is left. Called once, by crew_finish or by the last thread after it. */
@@ -61,7 +61,7 @@ struct oct_cuda_crew_ops {
 
 struct oct_cuda_crew {
     pthread_mutex_t lock;
-    pthread_cond_t work;    /* signalled by the owner: there is work; also when stopping or dead */
+    pthread_cond_t work;    /* the owner's, for its workers; also when stopping or given up */
     pthread_cond_t changed; /* signalled when work is done, a worker is ready or a thread ends */
     bool stopping;          /* workers return from run */
     bool dead;              /* because of why: workers return from run */

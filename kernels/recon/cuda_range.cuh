@@ -192,8 +192,9 @@ static __device__ __forceinline__ void oct_counters_add(const uint32_t *counters
 
 /* grid (ceil(M*D / (n_rounds * 8192)), n), 1024 threads. counts [n][5][bins]: the first of each
  * five gets the upper bins. */
-static __global__ void oct_histogram_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
-                                            unsigned n_rounds, uint32_t *counts)
+static __global__ void __launch_bounds__(OCT_COUNT_THREADS)
+    oct_histogram_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch, unsigned n_rounds,
+                         uint32_t *counts)
 {
     OCT_SHARED(uint32_t, counters);
     oct_await_before();

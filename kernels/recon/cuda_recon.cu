@@ -146,6 +146,11 @@ extern "C" void oct_cuda_recon_destroy(struct oct_cuda_recon *recon)
     if (!recon)
         return;
     oct_cuda_stream_drain(recon);
+    if (recon->uploads &&
+        recon->uploads->has_stream) { /* nothing waits for copies of a failed one */
+        cudaStreamSynchronize(recon->uploads->stream);
+        oct_cuda_signs_note_call(recon->signs);
+    }
     oct_plain_finish(&recon->plain);
     oct_cuda_signs_note_call(recon->signs);
     for (unsigned i = 0; i < recon->n_events; i++) {
@@ -286,9 +291,9 @@ static enum oct_err unpack_spectra(struct oct_cuda_recon *recon, struct oct_erro
     return OCT_OK;
 }
 
-/* Batches of many B-scans come up in the order in which they were queued, by one stream of all
- * recons: those of several would share the bus, and a later batch's limits wait for an earlier
- * one's. A batch of few is up sooner by its own. */
+/* Batches of many B-scans come up one behind the other, by one stream of all recons: those of
+ * several streams share the bus, and a later batch's limits wait for an earlier one's. The order is
+ * that of the calls, mostly of the jobs. A batch of few is up sooner by its own stream. */
 static enum oct_err upload_spectra(struct oct_cuda_recon *recon, struct oct_error *err)
 {
     const bool shares = recon->uploads && recon->batch.n >= SHARED_UPLOAD;

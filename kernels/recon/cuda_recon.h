@@ -45,10 +45,11 @@ enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **recon, unsigned devic
                                    struct oct_cuda_signs *signs, struct oct_error *err);
 
 /* Before its first batch: batches of many B-scans of this recon, and of all that then share with
- * it, come up in the order of their calls of begin. */
+ * it, come up one behind the other. Called by the recon's thread, as the next is. */
 enum oct_err oct_cuda_recon_open_uploads(struct oct_cuda_recon *recon, struct oct_error *err);
 
-/* Before the first batch of recon, which is on the device of `first`. Asks nothing of it. */
+/* Before the first batch of recon, which is on the device of `first`, and while `first` is there.
+ * Asks nothing of the device. */
 void oct_cuda_recon_share_uploads(struct oct_cuda_recon *recon, struct oct_cuda_recon *first);
 
 /* Copies what the recon needs to know of n jobs: their frames' headers and line_valid are read here

@@ -124,7 +124,7 @@ struct worker {
     struct oct_cuda_worker base;
     struct oct_engine *engine;
     unsigned gpu;                  /* index into choice.devices */
-    struct oct_cuda_recon *device; /* its thread's own */
+    struct oct_cuda_recon *device; /* its thread's own; there under the lock for others */
     struct worker *next_idle;      /* who was idle before */
     pthread_cond_t wake;           /* it is no longer idle, or the engine is over */
     bool is_idle;
@@ -210,13 +210,14 @@ static enum oct_err cuda_submit(struct oct_engine *engine, const struct oct_engi
         e = OCT_E_AGAIN;
     } else {
         struct submission *sub = submission_for(engine, n);
+        if (sub->n == 0) /* who takes it is awake else, or nobody was idle */
+            wake_worker(engine, sub->gpu);
         for (unsigned k = 0; k < n; k++) {
             sub->jobs[sub->n++] = jobs[k];
             if (jobs[k].display.range == OCT_RANGE_PERCENTILE)
                 sub->limits_known = false;
         }
         engine->n_jobs += n;
-        wake_worker(engine, sub->gpu);
     }
     pthread_mutex_unlock(&engine->crew.lock);
     return e;
@@ -448,7 +449,7 @@ static void finish_submission(struct worker *worker, struct submission *sub, enu
     oct_cuda_worker_set_busy(&worker->base, false);
     if (engine->crew.dead) /* the jobs were collected; their slots belong to the rings again */
         goto out;
-    if (e && engine->crew.stopping)
+    if (engine->crew.stopping) /* nobody collects any more, and frames may be gone */
         goto out;
     if (e) {
         oct_cuda_crew_give_up(&engine->crew, err);
