@@ -22,12 +22,12 @@
     oct_launch_next((kernel), grid, block, shared_bytes, (on)->stream,                             \
                     (is_kernel_before) && (on)->overlaps, __VA_ARGS__)
 
-#if CUDART_VERSION >= 11080
 template <class... Parameters, class... Arguments>
 static inline void oct_launch_next(void (*kernel)(Parameters...), dim3 grid, dim3 block,
                                    size_t shared_bytes, cudaStream_t stream, bool overlaps,
                                    const Arguments &...arguments)
 {
+#if CUDART_VERSION >= 11080
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
@@ -39,17 +39,11 @@ static inline void oct_launch_next(void (*kernel)(Parameters...), dim3 grid, dim
     launch.attrs = &early;
     launch.numAttrs = overlaps;
     cudaLaunchKernelEx(&launch, kernel, static_cast<Parameters>(arguments)...);
-}
-
 #else
-template <class... Parameters, class... Arguments>
-static inline void oct_launch_next(void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                                   size_t shared_bytes, cudaStream_t stream, bool,
-                                   const Arguments &...arguments)
-{
+    (void)overlaps;
     kernel<<<grid, block, shared_bytes, stream>>>(arguments...);
-}
 #endif
+}
 
 /* Dynamic shared memory as an array of `type`. */
 #define OCT_SHARED(type, name)                                                                     \

@@ -146,8 +146,7 @@ extern "C" void oct_cuda_recon_destroy(struct oct_cuda_recon *recon)
     if (!recon)
         return;
     oct_cuda_stream_drain(recon);
-    if (recon->uploads &&
-        recon->uploads->has_stream) { /* nothing waits for copies of a failed one */
+    if (recon->uploads && recon->uploads->stream) { /* nothing waits for copies of a failed one */
         cudaStreamSynchronize(recon->uploads->stream);
         oct_cuda_signs_note_call(recon->signs);
     }
@@ -531,7 +530,13 @@ extern "C" enum oct_err oct_cuda_recon_begin(struct oct_cuda_recon *recon, bool 
 extern "C" enum oct_err oct_cuda_recon_open_uploads(struct oct_cuda_recon *recon,
                                                     struct oct_error *err)
 {
-    return make_uploads(recon, err);
+    recon->uploads = new (std::nothrow) oct_cuda_uploads();
+    if (!recon->uploads)
+        return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
+    recon->uploads->n_holders = 1;
+    TRY_STREAM(recon, "stream",
+               cudaStreamCreateWithFlags(&recon->uploads->stream, cudaStreamNonBlocking));
+    return OCT_OK;
 }
 
 extern "C" void oct_cuda_recon_share_uploads(struct oct_cuda_recon *recon,

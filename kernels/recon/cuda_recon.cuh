@@ -28,7 +28,6 @@ struct oct_cuda_turn {
 struct oct_cuda_uploads {
     std::atomic<unsigned> n_holders;
     cudaStream_t stream;
-    bool has_stream;
 };
 
 struct oct_cuda_recon : oct_cuda_stream {
@@ -166,23 +165,11 @@ static void release_turn(struct oct_cuda_turn *turn)
     delete turn;
 }
 
-static enum oct_err make_uploads(struct oct_cuda_recon *recon, struct oct_error *err)
-{
-    recon->uploads = new (std::nothrow) oct_cuda_uploads();
-    if (!recon->uploads)
-        return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
-    recon->uploads->n_holders = 1;
-    TRY_STREAM(recon, "stream",
-               cudaStreamCreateWithFlags(&recon->uploads->stream, cudaStreamNonBlocking));
-    recon->uploads->has_stream = true;
-    return OCT_OK;
-}
-
 static void release_uploads(struct oct_cuda_uploads *uploads)
 {
     if (!uploads || --uploads->n_holders > 0)
         return;
-    if (uploads->has_stream)
+    if (uploads->stream)
         cudaStreamDestroy(uploads->stream);
     delete uploads;
 }

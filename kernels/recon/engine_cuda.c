@@ -133,7 +133,7 @@ struct worker {
 struct oct_engine {
     struct oct_cuda_choice choice;
     enum oct_cuda_kernels kernels;
-    unsigned n_streams, max_batch, depth, n_workers;
+    unsigned n_streams, max_batch, depth;
     bool has_complex;
     char description[256];
     struct oct_plan *plan; /* a copy of its own */
@@ -295,14 +295,14 @@ static void lose(void *owner, const struct oct_error *why)
 static void wake_all(void *owner)
 {
     struct oct_engine *engine = owner;
-    for (unsigned i = 0; i < engine->n_workers; i++)
+    for (unsigned i = 0; i < OCT_CUDA_MAX_GPUS * engine->n_streams; i++)
         pthread_cond_signal(&engine->workers[i].wake);
 }
 
 static void free_engine(void *owner)
 {
     struct oct_engine *engine = owner;
-    for (unsigned i = 0; i < engine->n_workers; i++)
+    for (unsigned i = 0; i < OCT_CUDA_MAX_GPUS * engine->n_streams; i++)
         pthread_cond_destroy(&engine->workers[i].wake);
     oct_plan_destroy(engine->plan);
     free(engine->jobs);
@@ -577,10 +577,6 @@ static enum oct_err start_workers(struct oct_engine *engine, struct oct_error *e
         worker->gpu = i % engine->choice.n_gpus;
         worker->base.device = engine->choice.devices[worker->gpu];
         snprintf(gpu, sizeof(gpu), "GPU %u", worker->base.device);
-        pthread_mutex_lock(&engine->crew.lock);
-        pthread_cond_init(&worker->wake, NULL);
-        engine->n_workers++;
-        pthread_mutex_unlock(&engine->crew.lock);
         e = oct_cuda_worker_start(&engine->crew, &worker->base, run_worker, worker, gpu, err);
     }
     return e;
@@ -662,6 +658,8 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
     if (!engine)
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
     engine->n_streams = n_streams;
+    for (unsigned i = 0; i < OCT_CUDA_MAX_GPUS * n_streams; i++)
+        pthread_cond_init(&engine->workers[i].wake, NULL);
     engine->max_batch = choose_batch(plan, options->max_batch);
     engine->has_complex = options->has_complex;
     oct_cuda_crew_init(&engine->crew, &crew_ops, engine, options->deadline_ms);
