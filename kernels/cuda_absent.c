@@ -103,8 +103,8 @@ void oct_cuda_pin_through(unsigned device)
     (void)device;
 }
 
-enum oct_err oct_cuda_time_copies(unsigned device, size_t up, size_t down, unsigned n_rounds,
-                                  double *seconds, struct oct_error *err)
+enum oct_err oct_cuda_time_copies(unsigned device, struct oct_cuda_way up, struct oct_cuda_way down,
+                                  unsigned n_rounds, double *seconds, struct oct_error *err)
 {
     (void)device, (void)up, (void)down, (void)n_rounds, (void)seconds;
     return refuse(err);

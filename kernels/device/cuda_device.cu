@@ -159,14 +159,16 @@ static void copies_finish(struct copies *c)
         cudaStreamDestroy(c->stream[i]);
 }
 
-static enum oct_err time_both_ways(struct copies *c, int device, const size_t *bytes,
+static enum oct_err time_both_ways(struct copies *c, int device, const struct oct_cuda_way *ways,
                                    unsigned n_rounds, double *seconds, struct oct_error *err)
 {
+    const struct oct_cuda_way up = ways[0], down = ways[1];
     for (unsigned i = 0; i < 2; i++) {
-        TRY(device, "pinned memory", cudaHostAlloc(&c->host[i], bytes[i], 0));
-        TRY(device, "memory", cudaMalloc(&c->device[i], bytes[i]));
-        TRY(device, "memory", cudaMemset(c->device[i], 0, bytes[i]));
-        memset(c->host[i], 1, bytes[i]);
+        const size_t bytes = ways[i].bytes * ways[i].n_places;
+        TRY(device, "pinned memory", cudaHostAlloc(&c->host[i], bytes, 0));
+        TRY(device, "memory", cudaMalloc(&c->device[i], ways[i].bytes));
+        TRY(device, "memory", cudaMemset(c->device[i], 0, ways[i].bytes));
+        memset(c->host[i], 1, bytes);
         TRY(device, "stream", cudaStreamCreateWithFlags(&c->stream[i], cudaStreamNonBlocking));
         c->n_streams++;
     }
@@ -174,11 +176,11 @@ static enum oct_err time_both_ways(struct copies *c, int device, const size_t *b
     double begin = seconds_now();
     for (unsigned round = 0; round < n_rounds; round++) {
         TRY(device, "copies",
-            cudaMemcpyAsync(c->device[0], c->host[0], bytes[0], cudaMemcpyHostToDevice,
-                            c->stream[0]));
+            cudaMemcpyAsync(c->device[0], (char *)c->host[0] + round % up.n_places * up.bytes,
+                            up.bytes, cudaMemcpyHostToDevice, c->stream[0]));
         TRY(device, "copies",
-            cudaMemcpyAsync(c->host[1], c->device[1], bytes[1], cudaMemcpyDeviceToHost,
-                            c->stream[1]));
+            cudaMemcpyAsync((char *)c->host[1] + round % down.n_places * down.bytes, c->device[1],
+                            down.bytes, cudaMemcpyDeviceToHost, c->stream[1]));
     }
     TRY(device, "copies", cudaStreamSynchronize(c->stream[0]));
     TRY(device, "copies", cudaStreamSynchronize(c->stream[1]));
@@ -186,14 +188,14 @@ static enum oct_err time_both_ways(struct copies *c, int device, const size_t *b
     return OCT_OK;
 }
 
-extern "C" enum oct_err oct_cuda_time_copies(unsigned device, size_t up, size_t down,
-                                             unsigned n_rounds, double *seconds,
-                                             struct oct_error *err)
+extern "C" enum oct_err oct_cuda_time_copies(unsigned device, struct oct_cuda_way up,
+                                             struct oct_cuda_way down, unsigned n_rounds,
+                                             double *seconds, struct oct_error *err)
 {
     struct copies c = {};
-    const size_t bytes[2] = {up, down};
+    const struct oct_cuda_way ways[2] = {up, down};
     TRY((int)device, "select", cudaSetDevice((int)device));
-    enum oct_err e = time_both_ways(&c, (int)device, bytes, n_rounds, seconds, err);
+    enum oct_err e = time_both_ways(&c, (int)device, ways, n_rounds, seconds, err);
     copies_finish(&c);
     return e;
 }

@@ -83,11 +83,18 @@ void oct_cuda_pin_through(unsigned device);
 
 /* ---- for the benchmark; called when no engine is at work ---- */
 
-/* Seconds for n_rounds copies of `up` bytes to the device and, at the same time, `down` bytes from
- * it, pinned memory; and bytes read and written a second by n_rounds copies within the device, of
- * most_bytes or a quarter of its free memory. */
-enum oct_err oct_cuda_time_copies(unsigned device, size_t up, size_t down, unsigned n_rounds,
-                                  double *seconds, struct oct_error *err);
+/* Copies one way: `bytes` at a time, from or to n_places of pinned memory in turn. Places count:
+ * pictures that fit the host's cache come down faster than those that go on to its memory. */
+struct oct_cuda_way {
+    size_t bytes;
+    unsigned n_places;
+};
+
+/* Seconds for n_rounds copies to the device and, at the same time, from it; and bytes read and
+ * written a second by n_rounds copies within the device, of most_bytes or a quarter of its free
+ * memory. */
+enum oct_err oct_cuda_time_copies(unsigned device, struct oct_cuda_way up, struct oct_cuda_way down,
+                                  unsigned n_rounds, double *seconds, struct oct_error *err);
 enum oct_err oct_cuda_time_device_copy(unsigned device, size_t most_bytes, unsigned n_rounds,
                                        double *bytes_per_s, struct oct_error *err);
 

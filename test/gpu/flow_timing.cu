@@ -207,8 +207,10 @@ static enum oct_err time_rates(struct runner *r, struct bench *b, unsigned devic
                                struct oct_flow_times *times, struct oct_error *err)
 {
     const struct oct_geometry *g = &r->plan->geometry;
-    const size_t up = (size_t)g->n_lines * g->n_samples * sizeof(uint16_t) * BATCH;
-    const size_t down = r->n_values * (BATCH + BATCH / b->group.f.n_repeats);
+    const struct oct_cuda_way up = {(size_t)g->n_lines * g->n_samples * sizeof(uint16_t) * BATCH,
+                                    1};
+    const struct oct_cuda_way down = {r->n_values * (BATCH + BATCH / b->group.f.n_repeats),
+                                      N_RECONS};
     double seconds = 0, us = 0;
     enum oct_err e = OCT_OK;
     times->copies_us = times->recon_us = times->all_us = 1e30;

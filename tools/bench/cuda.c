@@ -129,13 +129,14 @@ static enum oct_err measure_rate(struct runner *r, double seconds, double *lines
     return e;
 }
 
-/* ---- the same bytes without the engine ---- */
+/* ---- the same bytes from and to as much memory, without the engine ---- */
 
 static enum oct_err measure_copies(const struct runner *r, unsigned device, double seconds,
                                    struct oct_bench_cuda_row *row, struct oct_error *err)
 {
-    const size_t up = oct_raw_bytes(&r->in[0], r->geometry) * r->batch;
-    const size_t down = oct_geometry_image_bytes(r->geometry) * r->batch;
+    const unsigned n_places = row->streams; /* all that the engine has at work */
+    const struct oct_cuda_way up = {oct_raw_bytes(&r->in[0], r->geometry) * r->batch, n_places};
+    const struct oct_cuda_way down = {oct_geometry_image_bytes(r->geometry) * r->batch, n_places};
     double took = 1, best = 1e30, within = 0;
     row->device_bytes_per_s = 0;
     enum oct_err e = oct_cuda_time_copies(device, up, down, 4, &took, err);
