@@ -345,7 +345,14 @@ static bool run_with_fault(const struct oct_engine_ops *ops, enum cuda_host_faul
 static const struct oct_engine_options few[] = {
     {.cuda = "fused", .max_batch = 2, .n_streams = 2, .deadline_ms = PATIENCE_MS},
     {.cuda = "plain", .max_batch = 2, .n_streams = 1, .gpus = "0,1", .deadline_ms = PATIENCE_MS},
+    /* Batches of so many come up by one stream of all. */
+    {.cuda = "fused", .max_batch = N_JOBS, .n_streams = 2, .deadline_ms = PATIENCE_MS},
 };
+#define N_FEW (sizeof(few) / sizeof(few[0]))
+
+/* B-scans that wait become batches: a run has fewer calls than the one that was counted, and later
+ * faults do not come. So many do at least, of those that do where batches are of two. */
+static const double coming[N_FEW] = {1, 1, 0.25};
 
 static unsigned count_calls(const struct oct_engine_options *options, unsigned *n_operations)
 {
@@ -354,38 +361,36 @@ static unsigned count_calls(const struct oct_engine_options *options, unsigned *
     return cuda_host_n_calls();
 }
 
-/* B-scans that wait become batches of two: a run has down to half the calls of the one that was
- * counted, and later faults do not come. */
 static void test_call_fails(void **state)
 {
-    for (int o = 0; o < 2; o++) {
+    for (size_t o = 0; o < N_FEW; o++) {
         unsigned n_operations, n_hit = 0, n_calls = count_calls(&few[o], &n_operations);
         for (unsigned n = 1; n <= n_calls; n += STRIDE)
             n_hit += run_with_fault(&oct_engine_cuda, CUDA_HOST_CALL_FAILS, n, &few[o]);
-        assert_true(n_hit > 3 * n_calls / 10 / STRIDE); /* not: those of destroy */
+        assert_true(n_hit > coming[o] * 0.3 * n_calls / STRIDE); /* not: those of destroy */
     }
 }
 
 static void test_work_fails(void **state)
 {
-    for (int o = 0; o < 2; o++) {
+    for (size_t o = 0; o < N_FEW; o++) {
         unsigned n_operations, n_hit = 0;
         count_calls(&few[o], &n_operations);
         for (unsigned n = 1; n <= n_operations; n += STRIDE)
             n_hit += run_with_fault(&oct_engine_cuda, CUDA_HOST_WORK_FAILS, n, &few[o]);
         /* The last may pass after all are done. */
-        assert_true((n_hit + 4) * STRIDE > n_operations / 2);
+        assert_true((n_hit + 4) * STRIDE > coming[o] * 0.5 * n_operations);
     }
 }
 
 static void test_failover(void **state)
 {
-    for (int o = 0; o < 2; o++) {
+    for (size_t o = 0; o < N_FEW; o++) {
         unsigned n_operations, n_hit = 0;
         count_calls(&few[o], &n_operations);
         for (unsigned n = 1; n <= n_operations; n += 3 * STRIDE)
             n_hit += run_with_fault(&oct_engine_failover, CUDA_HOST_WORK_FAILS, n, &few[o]);
-        assert_true(n_hit > n_operations / 12 / STRIDE);
+        assert_true(n_hit + 1 > coming[o] * n_operations / 12 / STRIDE);
     }
 }
 
