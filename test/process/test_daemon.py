@@ -416,6 +416,8 @@ def octctl_waits():
         for key in status:
             assert key == "ok" or out.count("\n  " + key.replace("_", " ")[:20]) >= 1 or \
                 key.endswith("_s") or key.endswith("_us"), (key, out)
+        rows = re.findall(r"^  analysis (\w+) +running cpu, seen", out, re.MULTILINE)
+        assert rows == [a["name"] for a in status["analysis"]], (rows, out)
         assert run("octctl", "shutdown", *daemon.common) == (0, "ok\n", "")
         assert daemon.process.poll() == 0, "octd has ended when octctl has"
         assert all(name.endswith(".h5") for name in os.listdir(daemon.records))

@@ -478,11 +478,33 @@ static void print_row(const cJSON *member)
     else if (ends_with(label, " s"))
         label[strlen(label) - 2] = '\0';
     printf("  %-*s ", LABEL_COLUMNS, label);
-    if (cJSON_IsObject(member) || cJSON_IsArray(member))
+    if (member->child)
         print_nested(member->string, member);
     else
         print_value(member->string, member);
     putchar('\n');
+}
+
+/* A row for each of an array's objects that say their name: what else they say. */
+static void print_named(const cJSON *array)
+{
+    const cJSON *member, *value;
+    cJSON_ArrayForEach(member, array)
+    {
+        const char *before = "";
+        char label[64];
+        snprintf(label, sizeof(label), "%s %s", array->string, text_of(member, "name"));
+        printf("  %-*s ", LABEL_COLUMNS, label);
+        cJSON_ArrayForEach(value, member)
+        {
+            if (strcmp(value->string, "name") == 0)
+                continue;
+            printf("%s", before);
+            print_member("", value);
+            before = ", ";
+        }
+        putchar('\n');
+    }
 }
 
 /* The groups and their keys, each once. */
@@ -499,7 +521,10 @@ static void print_groups(const cJSON *status)
             if (!titled)
                 printf("\n%s\n", g < N_GROUPS ? groups[g].title : "more");
             titled = true;
-            print_row(member);
+            if (cJSON_IsArray(member) && text_of(member->child, "name")[0])
+                print_named(member);
+            else
+                print_row(member);
         }
     }
 }
