@@ -1,5 +1,6 @@
 #include "analysis/cones/whiten.h"
 
+#include "numeric/order.h"
 #include "pipeline/base/aligned.h"
 
 #include <math.h>
@@ -13,6 +14,9 @@
 #define LEAST_LOCAL_BLOCKS 4.0
 /* Of the whole picture's e^2: where there is less, there is nothing to make equal. */
 #define LEAST_LOCAL_SHARE 1e-6
+/* Of the picture's usual e^2, and e. */
+#define LEAST_TYPICAL_SHARE 0.16
+#define LEAST_TYPICAL 0.3
 
 /* One side of a symmetric kernel, its middle first. */
 struct kernel {
@@ -244,7 +248,9 @@ static uint32_t find_block(uint32_t at, uint32_t side, uint32_t n, float *share)
     return before;
 }
 
-static void divide(struct oct_whitener *w, const struct blocks *b, float least, float *e)
+/* least: of the power; flat: of e. */
+static void divide(struct oct_whitener *w, const struct blocks *b, float least, float flat,
+                   float *e)
 {
     for (uint32_t y = 0; y < w->height; y++) {
         float down, across;
@@ -256,10 +262,23 @@ static void divide(struct oct_whitener *w, const struct blocks *b, float least, 
         w->line[b->columns] = w->line[b->columns - 1];
         for (uint32_t x = 0; x < w->width; x++) {
             uint32_t c = find_block(x, b->side, b->columns, &across);
-            float power = w->line[c] + across * (w->line[c + 1] - w->line[c]);
-            e[(size_t)y * w->width + x] /= sqrtf(power > least ? power : least);
+            const float power = w->line[c] + across * (w->line[c + 1] - w->line[c]);
+            float *at = &e[(size_t)y * w->width + x];
+            if (*at > 0 && *at < flat)
+                *at = 0;
+            *at *= power < least ? power / (least * sqrtf(least)) : 1 / sqrtf(power);
         }
     }
+}
+
+/* The median of n blocks' power. */
+static double typical_power(struct oct_whitener *w, size_t n)
+{
+    size_t n_known = 0;
+    for (size_t i = 0; i < n; i++)
+        if (w->weight[i] > 1e-6f)
+            w->scratch[n_known++] = w->power[i];
+    return n_known ? (double)oct_floats_select(w->scratch, n_known, n_known / 2) : 0;
 }
 
 static bool equalise(struct oct_whitener *w, double sigma, const uint8_t *valid, float *e)
@@ -286,7 +305,9 @@ static bool equalise(struct oct_whitener *w, double sigma, const uint8_t *valid,
     blur(w, &g, b.rows, b.columns, w->weight, w->scratch, w->weight);
     for (size_t i = 0; i < n; i++)
         w->power[i] = w->weight[i] > 1e-6f ? w->power[i] / w->weight[i] : 0;
-    divide(w, &b, (float)(LEAST_LOCAL_SHARE * sum / weight), e);
+    const double typical = typical_power(w, n);
+    divide(w, &b, (float)fmax(LEAST_TYPICAL_SHARE * typical, LEAST_LOCAL_SHARE * sum / weight),
+           (float)(LEAST_TYPICAL * sqrt(typical)), e);
     return true;
 }
 

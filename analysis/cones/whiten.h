@@ -8,6 +8,10 @@
  * Laplacian sums to 0, so that a constant added to u changes nothing. The average over 8 sigma is
  * formed on blocks of 2 sigma at most and interpolated linearly between them.
  *
+ * A place without cones has noise, which must not become as high as cones: where the average p of
+ * e^2 is below 0.16 m, m its median over the picture, e becomes e p / (0.16 m)^(3/2), and what is
+ * above 0 and below 0.3 sqrt(m) becomes 0 everywhere.
+ *
  * Masked pixels are filled with the average of the valid ones around them (over sigma) before the
  * Laplacian, and left out of the average of e^2; e is 0 there.
  *
