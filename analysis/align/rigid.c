@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define MOST_SD 0.2 /* px, along the surer axis */
+
 struct oct_rigid {
     const struct oct_matcher_ops *ops;
     struct oct_matcher *matcher;
@@ -84,6 +86,18 @@ enum oct_err oct_rigid_set_reference(struct oct_rigid *rigid, const struct oct_p
     return e;
 }
 
+/* Whether both pictures agree on the place: turned ones, and those of a place beyond the search,
+ * stand out of chance at a shift that their frequencies do not agree on. Layers that are level say
+ * little along one axis, so that the other decides; neighbours in a volume, sought along the depth
+ * alone, share no speckle. */
+static bool is_agreed(const struct oct_rigid *rigid, const struct oct_fraction *fraction,
+                      double score)
+{
+    const bool is_line = rigid->max_dy == 0 || rigid->max_dx == 0;
+    return is_line || score >= OCT_MATCH_HIGH_SCORE || fraction->sd_y <= MOST_SD ||
+           fraction->sd_x <= MOST_SD;
+}
+
 enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *moving,
                             struct oct_shift *shift, struct oct_error *err)
 {
@@ -107,10 +121,11 @@ enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *m
         g = rigid->ops->level(rigid->matcher, UINT32_MAX);
     }
     struct oct_fraction fraction = {.sd_y = NAN, .sd_x = NAN};
+    const bool is_masked = f->is_masked || g->is_masked;
     oct_subpixel_parabola(&match, &fraction.y, &fraction.x);
     /* The edge of a mask lies at whole pixels and would pull the cross-spectrum's maximum there;
      * the scores take no part in that. */
-    if (!f->is_masked && !g->is_masked)
+    if (!is_masked)
         oct_subpixel_find(rigid->subpixel, f, g, match.dy, match.dx, &fraction);
     *shift =
         (struct oct_shift){match.dy + fraction.y,
@@ -121,7 +136,8 @@ enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *m
                            (double)match.significance,
                            oct_match_stands_out((double)match.score, (double)match.significance,
                                                 rigid->max_dy, rigid->max_dx) &&
-                               oct_match_is_inside(&match, rigid->max_dy, rigid->max_dx)};
+                               oct_match_is_inside(&match, rigid->max_dy, rigid->max_dx) &&
+                               (is_masked || is_agreed(rigid, &fraction, (double)match.score))};
     return OCT_OK;
 }
 

@@ -196,7 +196,8 @@ static void a_place_without_cones_has_none(void **state)
 }
 
 /* The ring's figures are those of ../shared/data/README.md, of rows and columns 200 to 455, the
- * count's are from scipy's Laplacian of Gaussian and Voronoi cells, by the rules of whiten.h and count.h. */
+ * count's are from scipy's Laplacian of Gaussian and Voronoi cells, by the rules of whiten.h and
+ * count.h. */
 static void living_eyes_give_the_known_figures(void **state)
 {
     static const struct {

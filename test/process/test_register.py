@@ -12,9 +12,10 @@ import h5py
 import numpy as np
 from PIL import Image
 
-from octtest import case, folder, main, program, run
+from octtest import Skip, case, folder, main, program, run
 
 HERE = folder("register")
+DATA = os.path.join(os.path.dirname(__file__), "../../../shared/data")
 H, W, N = 96, 112, 7
 rng = np.random.default_rng(20261122)
 K = 2 * np.pi / rng.uniform(7, 40, 80)
@@ -187,6 +188,35 @@ def left_out():
     with h5py.File(path("left.h5")) as f:
         assert list(f["frames/used"]) == [1, 0, 1, 1, 0, 0] and list(f["frames/reason"]) == [0, 1, 0, 0, 2, 3]
         assert np.isnan(f["shifts"][4]).all() and f.attrs["n_averaged"] == 3
+
+
+def turned(picture, degrees, side=256):
+    """The middle of a picture, turned about it; between pixels linearly."""
+    turn, middle = np.radians(degrees), np.array(picture.shape) / 2
+    y, x = np.mgrid[:side, :side] - side / 2
+    at_y = np.cos(turn) * y - np.sin(turn) * x + middle[0]
+    at_x = np.sin(turn) * y + np.cos(turn) * x + middle[1]
+    whole_y, whole_x = at_y.astype(int), at_x.astype(int)
+    y, x = at_y - whole_y, at_x - whole_x
+    return sum(picture[whole_y + i, whole_x + j] * (y if i else 1 - y) * (x if j else 1 - x)
+               for i in (0, 1) for j in (0, 1))
+
+
+@case
+def turned_frames():
+    """frames that are turned by 3 degrees fit nowhere, and are left out"""
+    if not os.path.isdir(os.path.join(DATA, "ao_mosaic")):
+        raise Skip("../shared/data/ao_mosaic is not there")
+    for eye in ("0069", "0070"):
+        with Image.open(os.path.join(DATA, "ao_mosaic", f"confocal_{eye}.tif")) as image:
+            picture = np.asarray(image, float)
+        names = [path(f"turned{i}.tif") for i in range(5)]
+        for i, degrees in enumerate((0, 0, 0.5, 3, -3)):
+            noise = np.random.default_rng(i).normal(scale=0.3 * picture.std(), size=(256, 256))
+            Image.fromarray((turned(picture, degrees) + noise).astype(np.float32)).save(names[i])
+        said = json.loads(register(*names, "--reference", "0", "--shifts-only", "--json",
+                                   "--csv", path("turned.csv"), "--force"))
+        assert [frame["frame"] for frame in said["left_out"]] == [3, 4], (eye, said)
 
 
 @case
