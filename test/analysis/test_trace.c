@@ -204,13 +204,16 @@ static void the_layers_of_a_retina_lie_where_the_truth_says(void **state)
 }
 
 /* Ganglion cells of 40 to 120 um over an ellipsoid zone that is level, with speckle. */
-static float *draw_inner_layers(double border[OCT_N_LAYERS][M])
+static float *draw_inner_layers(double fibre_px, double ganglion_light,
+                                double border[OCT_N_LAYERS][M])
 {
-    static const double light[] = {0.004, 0.6, 0.15, 0.04, 0.14, 0.02, 0.5, 0.1}; /* vitreous ... */
+    const double light[] = {0.004, 0.6, ganglion_light, 0.04, 0.14, 0.02,
+                            0.5,   0.1}; /* vitreous.. */
     float *pixels = malloc((size_t)M * D * sizeof(float));
     uint64_t dice = 5;
     for (uint32_t j = 0; j < M; j++) {
-        const double thick[OCT_N_LAYERS] = {0, 12, 32 - 16 * cos(j * 6.2832 / M), 16, 11, 0, 18};
+        const double thick[OCT_N_LAYERS] = {0, fibre_px, 32 - 16 * cos(j * 6.2832 / M), 16, 11,
+                                            0, 18};
         border[OCT_LAYER_IS_OS][j] = 250;
         border[OCT_LAYER_RPE][j] = 268;
         border[OCT_LAYER_ILM][j] = 130;
@@ -234,13 +237,33 @@ static void inner_layers_move_against_the_outer_ones(void **state)
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, 5);
     struct errors errors[OCT_N_LAYERS] = {{0}};
     double border[OCT_N_LAYERS][M];
-    float *pixels = draw_inner_layers(border);
+    float *pixels = draw_inner_layers(12, 0.15, border);
     struct found f = find(trace, M, pixels, NULL, NULL);
     for (int k = 0; k < OCT_N_LAYERS; k++) {
         for (uint32_t j = 0; j < M; j++)
             add_error(&errors[k], (double)f.position[k][j] - border[k][j] - 0.5);
         expect_errors(oct_layer_names[k], &errors[k], 0.5, 0.8, 0.02);
     }
+    drop(&f);
+    free(pixels);
+    oct_trace_destroy(trace);
+}
+
+/* Fibres of 15 um, 4.6 dB brighter than all down to IPL/INL. */
+static void thin_fibres_end_where_they_do(void **state)
+{
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, 5);
+    double border[OCT_N_LAYERS][M], sum = 0;
+    float *pixels = draw_inner_layers(15 / DEPTH_UM, 0.21, border);
+    struct found f = find(trace, M, pixels, NULL, NULL);
+    unsigned n = 0;
+    for (uint32_t j = 0; j < M; j++) {
+        const double off = (double)f.position[OCT_LAYER_RNFL_GCL][j] - border[1][j] - 0.5;
+        n += isnan(off) ? 0 : 1;
+        sum += isnan(off) ? 0 : fabs(off);
+    }
+    print_message("# %.2f px off in %u of %u A-lines\n", sum / n, n, M);
+    assert_true(n > 0.9 * M && sum / n < 2);
     drop(&f);
     free(pixels);
     oct_trace_destroy(trace);
@@ -253,7 +276,7 @@ static void bounds_hold_for_inner_layers_too(void **state)
     static const float above[] = {[OCT_LAYER_IPL_INL] = -13, [OCT_LAYER_OPL_ONL] = -14};
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, 5);
     double border[OCT_N_LAYERS][M];
-    float *pixels = draw_inner_layers(border), least[M], most[M], path[OCT_N_LAYERS][M];
+    float *pixels = draw_inner_layers(12, 0.15, border), least[M], most[M], path[OCT_N_LAYERS][M];
     float position[OCT_N_LAYERS][M], quality[OCT_N_LAYERS][M];
     struct found before = find(trace, M, pixels, NULL, NULL);
     for (int k = OCT_LAYER_IPL_INL; k <= OCT_LAYER_OPL_ONL; k += 2) {
@@ -747,6 +770,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_layers_of_a_retina_lie_where_the_truth_says),
         cmocka_unit_test(inner_layers_move_against_the_outer_ones),
+        cmocka_unit_test(thin_fibres_end_where_they_do),
         cmocka_unit_test(bounds_hold_for_inner_layers_too),
         cmocka_unit_test(speckle_does_not_bend_the_rpe_and_drusen_do),
         cmocka_unit_test(nothing_is_found_in_noise),

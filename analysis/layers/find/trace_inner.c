@@ -10,8 +10,9 @@
  * pit all lie on the ILM. From column to column each border moves at a price a row: the least
  * total of all states (min-plus, separable), read back from the last column. The border of the
  * RNFL, whose thickness is anything, is a path of its own: first down to the OPL, so that IPL/INL
- * lies below it, then to IPL/INL. Levels are then moved to those that were found, and all is done
- * once more. */
+ * lies below it, then to IPL/INL; the levels of the RNFL and of GCL with IPL are then those just
+ * below the ILM and just above IPL/INL, where they differ so. Levels are then moved to those that
+ * were found, and all is done once more. */
 #include "analysis/layers/find/trace_parts.h"
 #include "pipeline/base/wide.h"
 
@@ -58,8 +59,12 @@ static const double reflects[N_TISSUES] = {0.4, 0.15, 0.05, 0.14, 0.02};
 #define FIBRE_UM 25.0     /* to each side, that is compared */
 #define FIBRE_LEVELS 0.6F /* shares of both costs */
 #define FIBRE_STEP 1.5F
-#define FIBRE_REACH 4 /* rows from column to column */
-#define ABOVE_ONL 6   /* rows that IPL/INL and INL/OPL need beneath it */
+#define FIBRE_TOP_UM 10.0 /* below the ILM, and */
+#define FIBRE_LOW_UM 30.0 /* above IPL/INL, where its levels are measured if they are so */
+#define FIBRE_CLEAR 0.2F  /* nepers apart, */
+#define FIBRE_THIN 0.6F   /* and halfway that share of it above the latter */
+#define FIBRE_REACH 4     /* rows from column to column */
+#define ABOVE_ONL 6       /* rows that IPL/INL and INL/OPL need beneath it */
 #define BELOW_FIBRES 2
 /* Levels. */
 #define LEVEL_UM 400.0 /* sigma, along the columns */
@@ -122,6 +127,8 @@ void oct_trace_inner_init(struct oct_trace *trace)
             (float)log1p(LEAST_GAIN * pow(GAIN_STEP, i / N_TISSUES) * reflects[i % N_TISSUES]);
     f->weights = oct_trace_array(trace, f->n_columns, sizeof(float));
     f->gains = oct_trace_array(trace, f->n_columns, sizeof(float));
+    for (int i = 0; i < 3; i++)
+        f->light[i] = oct_trace_array(trace, f->n_columns, sizeof(float));
     f->bounds = oct_trace_array(trace, N_BORDERS * (size_t)f->n_columns, sizeof(*f->bounds));
     f->ilm = oct_trace_array(trace, f->n_columns, sizeof(int));
     f->base = oct_trace_array(trace, f->n_columns, sizeof(int));
@@ -767,12 +774,73 @@ static void follow_fibres(struct oct_trace_inner *f)
     }
 }
 
+/* The mean of n rows of a column from `first` on, of those from the ILM to the zone; NaN: none. */
+static float mean_cells(const struct oct_trace_inner *f, uint32_t c, int first, int n)
+{
+    const float *cells = f->cells + (size_t)c * f->n_rows;
+    const int end = first + n < (int)f->n_rows ? first + n : (int)f->n_rows;
+    float sum = 0;
+
+    first = first > f->ilm[c] ? first : f->ilm[c];
+    for (int i = first; i < end; i++)
+        sum += cells[i];
+    return end > first ? sum / (float)(end - first) : NAN;
+}
+
+enum { TOP, MIDDLE, LOW, N_PARTS };
+
+/* to [n_columns] = the columns' light just below the ILM, halfway to IPL/INL or just above it,
+ * smoothed along the columns. A column without such rows has that of the one before. False: all
+ * are. */
+static bool smooth_light(const struct oct_trace *trace, int part, float *to)
+{
+    const struct oct_trace_inner *f = &trace->inner;
+    const double row_um = f->depth * trace->setup.params.depth_um;
+    const double line_um = trace->setup.params.line_um * f->lines;
+    const int top = (int)fmax(1, FIBRE_TOP_UM / row_um + 0.5);
+    const int low = (int)fmax(1, FIBRE_LOW_UM / row_um + 0.5);
+    float known = NAN;
+
+    for (int round = 0; round < 2; round++) /* the first ones have that of the last */
+        for (uint32_t c = 0; c < f->n_columns; c++) {
+            const int ilm = f->ilm[c], last = f->rows[(size_t)IPL_INL * f->n_columns + c];
+            const float light = part == TOP ? mean_cells(f, c, ilm, top)
+                                : part == LOW
+                                    ? mean_cells(f, c, last - low, low)
+                                    : mean_cells(f, c, (2 * ilm + last) / 3, (last - ilm + 2) / 3);
+            f->gains[c] = known = isnan(light) ? known : light;
+        }
+    oct_trace_smooth(f->gains, to, f->n_columns, fmax(LEVEL_UM / line_um, 0.7));
+    return !isnan(known);
+}
+
+/* Where the light just below the ILM is above that just above IPL/INL, and halfway between them it
+ * is about the latter, fibres are thin, and these are their level and that of what lies below them,
+ * whatever is usual: fibres that are hardly brighter than that would all be taken for it, or it for
+ * them. Thick fibres darken with depth, and have the usual levels. */
+static void measure_fibres(struct oct_trace *trace)
+{
+    struct oct_trace_inner *f = &trace->inner;
+
+    for (int part = 0; part < N_PARTS; part++)
+        if (!smooth_light(trace, part, f->light[part]))
+            return;
+    for (uint32_t c = 0; c < f->n_columns; c++) {
+        const float top = f->light[TOP][c], low = f->light[LOW][c];
+        if (top - low > FIBRE_CLEAR && f->light[MIDDLE][c] - low < FIBRE_THIN * (top - low)) {
+            f->levels[(size_t)c * N_TISSUES] = top;
+            f->levels[(size_t)c * N_TISSUES + 1] = low;
+        }
+    }
+}
+
 /* Above IPL/INL; at first, as far down as the OPL may reach. */
 static void find_fibres(struct oct_trace *trace, bool is_last)
 {
     struct oct_trace_inner *f = &trace->inner;
     const int side = (int)fmax(1, FIBRE_UM / (f->depth * trace->setup.params.depth_um) + 0.5);
 
+    measure_fibres(trace);
     for (uint32_t c = 0; c < f->n_columns; c++) {
         float *now = f->fibres + (size_t)c * (f->n_rows + 1);
         const int last = is_last ? f->rows[(size_t)IPL_INL * f->n_columns + c]

@@ -49,6 +49,7 @@ struct oct_trace_inner {
     float vitreous;                     /* its light */
     float *known;                       /* levels above it by gain */
     float *gains, *weights;             /* [n_columns] */
+    float *light[3];                    /* [n_columns] below the ILM, to above IPL/INL */
     float *levels;                      /* [n_columns][5] of the tissues */
     float *cells;                       /* [n_columns][n_rows] */
     float *costs;                       /* [4][n_rows + 1] of a column's borders */
