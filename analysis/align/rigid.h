@@ -23,7 +23,8 @@ struct oct_shift {
     double score;        /* ZNCC at the whole pixel, -1 .. 1; NaN: the picture has no contrast */
     double significance; /* of the score (oct_match_significance) */
     bool is_match;       /* the score stands out of chance, and on no border (matcher.h), and, of
-                            a search along both axes, the score is 0.6 or one sd 0.2 px at most */
+                            a search along both axes of pictures without masks, the score is 0.6 or
+                            one sd 0.2 px at most */
 };
 
 struct oct_rigid_setup {

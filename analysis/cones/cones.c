@@ -241,20 +241,21 @@ static struct ring find_vertex(const struct level *l)
 }
 
 /* Makes e of a level with sigma (px of the picture). False: there is no contrast at that scale. */
-static bool whiten(const struct oct_cones *cones, struct level *l, double sigma)
+static bool whiten(const struct oct_cones *cones, struct level *l, double sigma, bool keeps_weak)
 {
     /* The mean over `side` pixels has blurred already. */
     const double side = l->side;
     double within = sqrt(fmax(sigma * sigma / (side * side) - (1 - 1 / (side * side)) / 12, 0));
     within = fmin(fmax(within, OCT_WHITEN_LEAST_SIGMA), OCT_WHITEN_MOST_SIGMA);
-    return oct_whitener_run(l->whitener, l->u, cones->is_whole ? NULL : l->valid, within, l->e);
+    return oct_whitener_run(l->whitener, l->u, cones->is_whole ? NULL : l->valid, within,
+                            keeps_weak, l->e);
 }
 
 /* Whether the level shows cones as pairs of light and dark; overwrites e. */
 static bool is_split(const struct oct_cones *cones, struct level *l, double radius)
 {
     double n = 0, sum[4] = {0}, xx = 0, xy = 0, yy = 0;
-    if (!whiten(cones, l, radius / SPLIT_SHARE))
+    if (!whiten(cones, l, radius / SPLIT_SHARE, true))
         return false;
     for (uint32_t y = 1; y + 1 < l->height; y++)
         for (uint32_t x = 1; x + 1 < l->width; x++) {
@@ -284,7 +285,7 @@ static enum oct_err look(struct oct_cones *cones, unsigned at, double sigma, str
     struct level *l;
     *ring = (struct ring){.found = false};
     enum oct_err e = get_level(cones, at, &l, err);
-    if (e || !whiten(cones, l, sigma))
+    if (e || !whiten(cones, l, sigma, false))
         return e;
     uint8_t *valid = cones->is_whole ? NULL : l->valid;
     const struct oct_picture whitened = {l->height, l->width, l->e, valid};
@@ -409,7 +410,7 @@ static enum oct_err count_cones(struct oct_cones *cones, struct level *l,
     for (unsigned i = 0; i < N_SIGMAS && sigmas[i] > 0; i++) {
         struct oct_cone_count count;
         struct oct_cone_place *places;
-        if (!whiten(cones, l, sigmas[i] * s))
+        if (!whiten(cones, l, sigmas[i] * s, false))
             return OCT_OK;
         const enum oct_err e = oct_cone_count_run(&picture, s / l->side, &places, &count, err);
         if (e) {

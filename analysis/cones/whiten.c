@@ -14,9 +14,9 @@
 #define LEAST_LOCAL_BLOCKS 4.0
 /* Of the whole picture's e^2: where there is less, there is nothing to make equal. */
 #define LEAST_LOCAL_SHARE 1e-6
-/* Of the picture's usual e^2, and e. */
-#define LEAST_TYPICAL_SHARE 0.16
-#define LEAST_TYPICAL 0.3
+#define LEAST_TYPICAL_SHARE 0.16 /* of the picture's usual e^2: 0.4 of its root, and */
+#define LEAST_TYPICAL 0.3        /* of its root */
+#define LEAST_KNOWN 0.1          /* of a block's pixels, with its neighbours' */
 
 /* One side of a symmetric kernel, its middle first. */
 struct kernel {
@@ -266,22 +266,23 @@ static void divide(struct oct_whitener *w, const struct blocks *b, float least, 
             float *at = &e[(size_t)y * w->width + x];
             if (*at > 0 && *at < flat)
                 *at = 0;
-            *at *= power < least ? power / (least * sqrtf(least)) : 1 / sqrtf(power);
+            *at *= power < least ? power / least / sqrtf(least) : 1 / sqrtf(power);
         }
     }
 }
 
-/* The median of n blocks' power. */
-static double typical_power(struct oct_whitener *w, size_t n)
+/* The median of n blocks' power, of those with pixels that count, of `pixels` each. */
+static double typical_power(struct oct_whitener *w, size_t n, double pixels)
 {
     size_t n_known = 0;
     for (size_t i = 0; i < n; i++)
-        if (w->weight[i] > 1e-6f)
+        if ((double)w->weight[i] > LEAST_KNOWN * pixels)
             w->scratch[n_known++] = w->power[i];
     return n_known ? (double)oct_floats_select(w->scratch, n_known, n_known / 2) : 0;
 }
 
-static bool equalise(struct oct_whitener *w, double sigma, const uint8_t *valid, float *e)
+static bool equalise(struct oct_whitener *w, double sigma, const uint8_t *valid, bool keeps_weak,
+                     float *e)
 {
     struct blocks b = {.side = (uint32_t)(LOCAL_SIGMAS * sigma / LEAST_LOCAL_BLOCKS)};
     struct kernel g;
@@ -305,18 +306,18 @@ static bool equalise(struct oct_whitener *w, double sigma, const uint8_t *valid,
     blur(w, &g, b.rows, b.columns, w->weight, w->scratch, w->weight);
     for (size_t i = 0; i < n; i++)
         w->power[i] = w->weight[i] > 1e-6f ? w->power[i] / w->weight[i] : 0;
-    const double typical = typical_power(w, n);
+    const double typical = typical_power(w, n, (double)b.side * b.side);
     divide(w, &b, (float)fmax(LEAST_TYPICAL_SHARE * typical, LEAST_LOCAL_SHARE * sum / weight),
-           (float)(LEAST_TYPICAL * sqrt(typical)), e);
+           keeps_weak ? 0 : (float)(LEAST_TYPICAL * sqrt(typical)), e);
     return true;
 }
 
 bool oct_whitener_run(struct oct_whitener *w, const float *u, const uint8_t *valid, double sigma,
-                      float *e)
+                      bool keeps_weak, float *e)
 {
     struct kernel g, g2;
     make_kernels(sigma, &g, &g2);
     fill(w, u, valid, &g);
     laplacian(w, &g, &g2, valid, e);
-    return equalise(w, sigma, valid, e);
+    return equalise(w, sigma, valid, keeps_weak, e);
 }

@@ -35,8 +35,9 @@ enum oct_err oct_whitener_create(struct oct_whitener **whitener, uint32_t height
 void oct_whitener_destroy(struct oct_whitener *whitener); /* NULL is fine */
 
 /* u, valid (NULL: all are; else u is finite where it is 1), e: [height][width]; sigma in pixels,
- * LEAST_SIGMA .. MOST_SIGMA. False: there is no contrast, and e is not set. */
+ * LEAST_SIGMA .. MOST_SIGMA. keeps_weak: no e becomes 0 for being low. False: there is no contrast,
+ * and e is not set. */
 bool oct_whitener_run(struct oct_whitener *whitener, const float *u, const uint8_t *valid,
-                      double sigma, float *e);
+                      double sigma, bool keeps_weak, float *e);
 
 #endif

@@ -497,7 +497,7 @@ static void print_named(const cJSON *array)
         printf("  %-*s ", LABEL_COLUMNS, label);
         cJSON_ArrayForEach(value, member)
         {
-            if (strcmp(value->string, "name") == 0)
+            if (!value->string || strcmp(value->string, "name") == 0)
                 continue;
             printf("%s", before);
             print_member("", value);

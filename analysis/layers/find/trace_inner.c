@@ -59,10 +59,10 @@ static const double reflects[N_TISSUES] = {0.4, 0.15, 0.05, 0.14, 0.02};
 #define FIBRE_UM 25.0     /* to each side, that is compared */
 #define FIBRE_LEVELS 0.6F /* shares of both costs */
 #define FIBRE_STEP 1.5F
-#define FIBRE_TOP_UM 10.0 /* below the ILM, and */
-#define FIBRE_LOW_UM 30.0 /* above IPL/INL, where its levels are measured if they are so */
-#define FIBRE_CLEAR 0.2F  /* nepers apart, */
-#define FIBRE_THIN 0.6F   /* and halfway that share of it above the latter */
+#define FIBRE_TOP_UM 10.0 /* below the ILM, where fibres are measured, and */
+#define FIBRE_LOW_UM 30.0 /* above IPL/INL, what lies below them */
+#define FIBRE_CLEAR 0.2F  /* least difference of both, nepers */
+#define FIBRE_THIN 0.6F   /* most of that difference that is left halfway */
 #define FIBRE_REACH 4     /* rows from column to column */
 #define ABOVE_ONL 6       /* rows that IPL/INL and INL/OPL need beneath it */
 #define BELOW_FIBRES 2
@@ -790,8 +790,8 @@ static float mean_cells(const struct oct_trace_inner *f, uint32_t c, int first, 
 enum { TOP, MIDDLE, LOW, N_PARTS };
 
 /* to [n_columns] = the columns' light just below the ILM, halfway to IPL/INL or just above it,
- * smoothed along the columns. A column without such rows has that of the one before. False: all
- * are. */
+ * smoothed along the columns. A column without such rows has that of the one before. False: no
+ * column has any. */
 static bool smooth_light(const struct oct_trace *trace, int part, float *to)
 {
     const struct oct_trace_inner *f = &trace->inner;
@@ -817,7 +817,8 @@ static bool smooth_light(const struct oct_trace *trace, int part, float *to)
 /* Where the light just below the ILM is above that just above IPL/INL, and halfway between them it
  * is about the latter, fibres are thin, and these are their level and that of what lies below them,
  * whatever is usual: fibres that are hardly brighter than that would all be taken for it, or it for
- * them. Thick fibres darken with depth, and have the usual levels. */
+ * them. Thick fibres darken with depth, and keep the levels that they have. What is measured in the
+ * first round also moves IPL/INL of the second. */
 static void measure_fibres(struct oct_trace *trace)
 {
     struct oct_trace_inner *f = &trace->inner;
