@@ -69,7 +69,8 @@ def fails(words, text):
         files = names(daemon)
         part, = (name for name in files if name.endswith(".part"))
         assert part in status["last_error"]
-        assert sum(len(look(name)[0]) for name in files) == status["bscans_written"]
+        kept = {name: len(look(name)[0]) for name in files}
+        assert sum(kept.values()) == status["bscans_written"], (kept, status, daemon.status())
         out = check_files(daemon)
         a = ended(daemon, status)
         assert daemon.ask("record", action="start")["ok"]
