@@ -258,8 +258,8 @@ static void thin_fibres_end_where_they_do(void **state)
     struct found f = find(trace, M, pixels, NULL, NULL);
     unsigned n = 0;
     for (uint32_t j = 0; j < M; j++) {
-        const double off = (double)f.position[OCT_LAYER_RNFL_GCL][j] -
-                           border[OCT_LAYER_RNFL_GCL][j] - 0.5;
+        const double off =
+            (double)f.position[OCT_LAYER_RNFL_GCL][j] - border[OCT_LAYER_RNFL_GCL][j] - 0.5;
         n += isnan(off) ? 0 : 1;
         sum += isnan(off) ? 0 : fabs(off);
     }

@@ -774,44 +774,38 @@ static void follow_fibres(struct oct_trace_inner *f)
     }
 }
 
-/* The mean of n rows of a column from `first` on, of those from the ILM to the zone; NaN: none. */
-static float mean_cells(const struct oct_trace_inner *f, uint32_t c, int first, int n)
-{
-    const float *cells = f->cells + (size_t)c * f->n_rows;
-    const int end = first + n < (int)f->n_rows ? first + n : (int)f->n_rows;
-    float sum = 0;
-
-    first = first > f->ilm[c] ? first : f->ilm[c];
-    for (int i = first; i < end; i++)
-        sum += cells[i];
-    return end > first ? sum / (float)(end - first) : NAN;
-}
-
 enum { TOP, MIDDLE, LOW, N_PARTS };
 
-/* to [n_columns] = the columns' light just below the ILM, halfway to IPL/INL or just above it,
- * smoothed along the columns. A column without such rows has that of the one before. False: no
- * column has any. */
-static bool smooth_light(const struct oct_trace *trace, int part, float *to)
+/* light = that of each column just below the ILM, halfway to IPL/INL and just above it, smoothed
+ * along the columns. A column without such rows has that of the one before. False: no column has
+ * any. */
+static bool measure_parts(struct oct_trace *trace)
 {
-    const struct oct_trace_inner *f = &trace->inner;
+    struct oct_trace_inner *f = &trace->inner;
     const double row_um = f->depth * trace->setup.params.depth_um;
     const double line_um = trace->setup.params.line_um * f->lines;
     const int top = (int)fmax(1, FIBRE_TOP_UM / row_um + 0.5);
-    const int low = (int)fmax(1, FIBRE_LOW_UM / row_um + 0.5);
-    float known = NAN;
+    const int low = (int)fmax(1, FIBRE_LOW_UM / row_um + 0.5), n = (int)f->n_rows;
+    float sums[MOST_ROWS + 1], known[N_PARTS] = {NAN, NAN, NAN};
 
     for (int round = 0; round < 2; round++) /* the first ones have that of the last */
         for (uint32_t c = 0; c < f->n_columns; c++) {
             const int ilm = f->ilm[c], last = f->rows[(size_t)IPL_INL * f->n_columns + c];
-            const float light = part == TOP ? mean_cells(f, c, ilm, top)
-                                : part == LOW
-                                    ? mean_cells(f, c, last - low, low)
-                                    : mean_cells(f, c, (2 * ilm + last) / 3, (last - ilm + 2) / 3);
-            f->gains[c] = known = isnan(light) ? known : light;
+            const int middle = (2 * ilm + last) / 3;
+            if (last > ilm) {
+                sum_up(f, c, sums);
+                known[TOP] = mean_rows(sums, ilm, ilm + top, ilm, n);
+                known[MIDDLE] = mean_rows(sums, middle, middle + (last - ilm + 2) / 3, ilm, n);
+                known[LOW] = mean_rows(sums, last - low, last, ilm, n);
+            }
+            for (int part = 0; part < N_PARTS; part++)
+                f->light[part][c] = known[part];
         }
-    oct_trace_smooth(f->gains, to, f->n_columns, fmax(LEVEL_UM / line_um, 0.7));
-    return !isnan(known);
+    for (int part = 0; part < N_PARTS; part++) {
+        oct_trace_smooth(f->light[part], f->gains, f->n_columns, fmax(LEVEL_UM / line_um, 0.7));
+        memcpy(f->light[part], f->gains, f->n_columns * sizeof(float));
+    }
+    return !isnan(known[TOP]);
 }
 
 /* Where the light just below the ILM is above that just above IPL/INL, and halfway between them it
@@ -823,9 +817,8 @@ static void measure_fibres(struct oct_trace *trace)
 {
     struct oct_trace_inner *f = &trace->inner;
 
-    for (int part = 0; part < N_PARTS; part++)
-        if (!smooth_light(trace, part, f->light[part]))
-            return;
+    if (!measure_parts(trace))
+        return;
     for (uint32_t c = 0; c < f->n_columns; c++) {
         const float top = f->light[TOP][c], low = f->light[LOW][c];
         if (top - low > FIBRE_CLEAR && f->light[MIDDLE][c] - low < FIBRE_THIN * (top - low)) {
