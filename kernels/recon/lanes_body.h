@@ -391,7 +391,7 @@ INLINE void spread_usual(struct point sum[2], const float *const from[2], const 
         sum[i] = (struct point){all(0), all(0)};
     UNROLL
     for (uint32_t t = 0; t < n_taps; t++) {
-        vec re = load(weight + t * 32), im = load(weight + t * 32 + 16);
+        vec re = load_once(weight + t * 32), im = load_once(weight + t * 32 + 16);
         for (int i = 0; i < 2; i++) {
             vec sample = samples_from(s[i], t);
             sum[i].re = plus(sum[i].re, re, sample);
@@ -406,7 +406,7 @@ INLINE void spread_any(struct point sum[2], const float *const from[2], const fl
     for (int i = 0; i < 2; i++)
         sum[i] = (struct point){all(0), all(0)};
     for (uint32_t t = 0; t < n_taps; t++) {
-        vec re = load(weight + t * 32), im = load(weight + t * 32 + 16);
+        vec re = load_once(weight + t * 32), im = load_once(weight + t * 32 + 16);
         for (int i = 0; i < 2; i++) {
             vec sample = load_any(from[i] + t);
             sum[i].re = plus(sum[i].re, re, sample);
@@ -462,33 +462,46 @@ static void spread(float *const work[2], const float *const line[2],
 }
 #undef SPREAD_USUAL
 
-/* The first pass, in place. Blocks from n_blocks on are empty; is_half: the second half is. */
-INLINE void rows_in_place(float *work, uint32_t n_blocks, const struct oct_lane_fft *fft,
-                          bool is_half)
+/* The first pass over a column, in place. Rows from n_rows on are empty; is_half: the second half
+ * is. */
+INLINE void column_in_place(float *column, size_t stride, const float *outer, uint32_t n_rows,
+                            bool is_half)
 {
-    const int n = is_half ? 8 : 16;
-    size_t stride = row_floats(fft->columns);
+    const uint32_t n = is_half ? 8 : 16;
 
-    for (uint32_t b = n_blocks; b < (uint32_t)n * fft->columns; b++)
-        for (int part = 0; part < PARTS; part++)
-            store_point(work + b / fft->columns * stride + b % fft->columns * 32, part,
-                        (struct point){all(0), all(0)});
-    for (size_t n2 = 0; n2 < fft->columns; n2++)
-        for (int part = 0; part < PARTS; part++) {
-            struct point x[16];
-            float *column = work + n2 * 32;
+    for (int part = 0; part < PARTS; part++) {
+        struct point x[16];
+        for (uint32_t n1 = n_rows; n1 < n; n1++)
+            store_point(column + n1 * stride, part, (struct point){all(0), all(0)});
+        UNROLL
+        for (int i = 0; i < 4; i++) {
             UNROLL
-            for (int i = 0; i < 4; i++) {
-                UNROLL
-                for (int n1 = i; n1 < n; n1 += 4)
-                    x[n1] = load_point(column + (size_t)n1 * stride, part);
-                if (is_half)
-                    dft16_first_half(x, i);
-                else
-                    dft16_first(x, i);
-            }
-            rows_second(column, stride, fft->outer + n2 * 512, part, x);
+            for (uint32_t n1 = (uint32_t)i; n1 < n; n1 += 4)
+                x[n1] = load_point(column + n1 * stride, part);
+            if (is_half)
+                dft16_first_half(x, i);
+            else
+                dft16_first(x, i);
         }
+        rows_second(column, stride, outer, part, x);
+    }
+}
+
+/* The first pass, in place. Blocks from n_blocks on are empty. A line of 1024 samples reaches a few
+ * points beyond half of 2048: most columns are half empty, and the first ones are not. */
+INLINE void rows_in_place(float *work, uint32_t n_blocks, const struct oct_lane_fft *fft)
+{
+    const uint32_t columns = fft->columns;
+    const size_t stride = row_floats(columns);
+
+    for (uint32_t n2 = 0; n2 < columns; n2++) {
+        const float *outer = fft->outer + n2 * (size_t)512;
+        const uint32_t n_rows = (n_blocks + columns - 1 - n2) / columns;
+        if (n_rows <= 8)
+            column_in_place(work + n2 * 32, stride, outer, n_rows, true);
+        else
+            column_in_place(work + n2 * 32, stride, outer, n_rows, false);
+    }
 }
 
 static void spread_to_depth(float *const power[2], float *const bins[2], const float *const line[2],
@@ -498,10 +511,7 @@ static void spread_to_depth(float *const power[2], float *const bins[2], const f
     float *const works[2] = {work, work + oct_lane_work_floats(fft->n)};
     spread(works, line, blocks, fft->columns);
     for (int i = 0; i < 2 && power[i]; i++) {
-        if (blocks->n_blocks <= 8 * fft->columns)
-            rows_in_place(works[i], blocks->n_blocks, fft, true);
-        else
-            rows_in_place(works[i], blocks->n_blocks, fft, false);
+        rows_in_place(works[i], blocks->n_blocks, fft);
         rows_to_depth(power[i], bins[i], gain, works[i], fft, n_out);
     }
 }

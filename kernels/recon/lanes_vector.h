@@ -33,6 +33,15 @@ INLINE vec load(const float *from)
     return *(const vec *)from;
 }
 
+/* A load that is made once: gcc folds a plain one into each of the sums that use it, and loads are
+ * then what the spread waits for. */
+INLINE vec load_once(const float *from)
+{
+    vec v = load(from);
+    __asm__("" : "+v"(v));
+    return v;
+}
+
 INLINE vec load_any(const float *from)
 {
 #ifdef __AVX512F__
