@@ -310,20 +310,36 @@ static inline size_t sift_each(float *restrict kept, const float *restrict value
 
 #if defined(__AVX512F__)
 static size_t sift(float *restrict kept, const float *restrict value, size_t n, float from,
-                   float to, size_t *below)
+                   float to, size_t *restrict below)
 {
     const __m512 low = _mm512_set1_ps(from), high = _mm512_set1_ps(to);
-    size_t n_kept = 0, d = 0;
-    for (; d + 16 <= n; d += 16) {
-        __m512 v = _mm512_loadu_ps(value + d);
-        __mmask16 is_low = _mm512_cmp_ps_mask(v, low, _CMP_LT_OQ);
-        __mmask16 hit =
-            _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(v, low, _CMP_GE_OQ), v, high, _CMP_LT_OQ);
-        /* Compressed in a register: AMD's compressing stores are slow. */
-        _mm512_storeu_ps(kept + n_kept, _mm512_maskz_compress_ps(hit, v));
-        n_kept += (size_t)__builtin_popcount(hit);
-        *below += (size_t)__builtin_popcount(is_low);
+    const __m512i one = _mm512_set1_epi32(1);
+    __m512i n_low = _mm512_setzero_si512();
+    size_t n_kept = 0, n_below = 0, d = 0;
+    for (; d + 64 <= n; d += 64) {
+        __m512 v[4];
+        __mmask16 hit[4];
+        for (int k = 0; k < 4; k++)
+            v[k] = _mm512_loadu_ps(value + d + 16 * k);
+        __m512 most = _mm512_max_ps(_mm512_max_ps(v[0], v[1]), _mm512_max_ps(v[2], v[3]));
+        if (!_mm512_cmp_ps_mask(most, low, _CMP_GE_OQ)) {
+            n_below += 64; /* nearly always, for bounds near the top */
+            continue;
+        }
+        for (int k = 0; k < 4; k++) {
+            __mmask16 is_low = _mm512_cmp_ps_mask(v[k], low, _CMP_LT_OQ);
+            n_low = _mm512_mask_add_epi32(n_low, is_low, n_low, one);
+            hit[k] = _kandn_mask16(is_low, _mm512_cmp_ps_mask(v[k], high, _CMP_LT_OQ));
+        }
+        if (!(hit[0] | hit[1] | hit[2] | hit[3]))
+            continue;
+        for (int k = 0; k < 4; k++) {
+            /* Compressed in a register: AMD's compressing stores are slow. */
+            _mm512_storeu_ps(kept + n_kept, _mm512_maskz_compress_ps(hit[k], v[k]));
+            n_kept += (size_t)__builtin_popcount(hit[k]);
+        }
     }
+    *below += n_below + (size_t)_mm512_reduce_add_epi32(n_low);
     return n_kept + sift_each(kept + n_kept, value + d, n - d, from, to, below);
 }
 #elif defined(__AVX2__)
