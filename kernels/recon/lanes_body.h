@@ -431,6 +431,8 @@ INLINE void spread_blocks(float *const work[2], const float *const line[2],
             struct point sum[2];
             if (__builtin_expect(block.n_taps == n_usual, 1))
                 spread_usual(sum, from, weight + part * WIDTH, n_usual);
+            else if (block.n_taps == n_usual + 1 && n_usual < OCT_SPREAD_MOST_USUAL)
+                spread_usual(sum, from, weight + part * WIDTH, n_usual + 1);
             else
                 spread_any(sum, from, weight + part * WIDTH, block.n_taps);
             for (int i = 0; i < 2; i++)

@@ -30,14 +30,15 @@ static void place_block(struct oct_spread_block *block, const struct oct_spread 
                                        .n_taps = low < end ? (uint32_t)(end - low) : 0};
 }
 
-/* About how long it takes when blocks of up to `usual` taps have as many: the others take twice the
- * time a tap, and a while to begin. */
+/* About how long it takes when blocks of up to `usual` taps have as many: those of one more have
+ * code of their own, the others take twice the time a tap, and a while to begin. */
 static uint64_t cost_of(const struct oct_spread_blocks *blocks, uint32_t usual)
 {
     uint64_t cost = 0;
     for (uint32_t b = 0; b < blocks->n_blocks; b++) {
         uint32_t n_taps = blocks->block[b].n_taps;
-        cost += n_taps <= usual ? usual : 2 * n_taps + 4;
+        const bool is_next = n_taps == usual + 1 && usual < OCT_SPREAD_MOST_USUAL;
+        cost += n_taps <= usual ? usual : is_next ? n_taps : 2 * n_taps + 4;
     }
     return cost;
 }
