@@ -576,6 +576,71 @@ static void narrow_shadows_are_crossed_and_wide_ones_are_not(void **state)
     oct_trace_destroy(trace);
 }
 
+/* Six millimetres of a retina with something in their middle. */
+enum middle { DISC, PIT, ATROPHY, N_MIDDLES };
+#define WIDE_LINES 500u
+#define WIDE_DEPTH 400u
+#define WIDE_UM 12.0
+#define WIDE_DEPTH_UM 3.2
+#define OPENING_UM 800.0 /* half of a disc's */
+
+/* The light z um above the lower border of the RPE, r um from the middle. */
+static double light_of_middle(enum middle middle, double r, double z)
+{
+    const bool is_bare = middle == ATROPHY && r < 750;
+    const double near = fmin(fmax((r - 350) / 600, 0), 1);
+    const double inner = middle == PIT ? near : 1, outer = is_bare ? 85 : 145;
+
+    if (middle == DISC && r < OPENING_UM) {
+        const double cup = fmin((OPENING_UM - r) / 400, 1);
+        const double above = 250 - 450 * cup * cup * (3 - 2 * cup) - z;
+        return above < 0 ? 0.004 : 0.3 * exp(-above / 250);
+    }
+    return z < 0                     ? (is_bare ? 0.25 : 0.15) * exp(z / 150)
+           : z < 38                  ? (is_bare ? 0.04 : 0.5)
+           : z < outer               ? 0.02
+           : z < outer + 30 * inner  ? 0.14
+           : z < outer + 65 * inner  ? 0.04
+           : z < outer + 130 * inner ? 0.15
+           : z < outer + 165 * inner ? 0.5
+                                     : 0.004;
+}
+
+/* In a disc nothing is found; a wide pit has no tissue below the ILM, an atrophy no bands, and their
+ * ILM is plain to see. */
+static void the_disc_has_no_layers(void **state)
+{
+    struct oct_trace *trace = open_trace(WIDE_LINES, WIDE_DEPTH, WIDE_DEPTH_UM, WIDE_UM);
+    float *pixels = malloc((size_t)WIDE_LINES * WIDE_DEPTH * sizeof(float));
+    uint64_t dice = 3;
+
+    for (enum middle middle = 0; middle < N_MIDDLES; middle++) {
+        for (uint32_t i = 0; i < WIDE_LINES * WIDE_DEPTH; i++) {
+            const double x = WIDE_UM * (i / WIDE_DEPTH) - 3000,
+                         z = 800 - WIDE_DEPTH_UM * (i % WIDE_DEPTH);
+            const double light = light_of_middle(middle, fabs(x), z - 0.08 * x);
+            pixels[i] = (float)(10 * log10(-light * log(oct_layered_uniform(&dice)) + 1e-9));
+        }
+        struct found f = find(trace, WIDE_LINES, pixels, NULL, NULL);
+        const uint32_t first = (uint32_t)((3000 - OPENING_UM) / WIDE_UM) + 1,
+                       last = WIDE_LINES - first;
+        for (int k = 0; k < OCT_N_LAYERS; k++)
+            print_message("# %u %s: %u of %u inside, %u outside\n", middle, oct_layer_names[k],
+                          count(&f, k, first, last), last - first,
+                          count(&f, k, 0, first) + count(&f, k, last, WIDE_LINES));
+        for (int k = 0; middle == DISC && k < OCT_N_LAYERS; k++)
+            assert_true(100 * count(&f, k, first, last) <= last - first);
+        if (middle != DISC)
+            assert_true(count(&f, OCT_LAYER_ILM, 0, WIDE_LINES) > 0.93 * WIDE_LINES);
+        assert_true(count(&f, OCT_LAYER_ILM, 0, first - 10) > 0.95 * (first - 10));
+        assert_true(count(&f, OCT_LAYER_RPE, last + 10, WIDE_LINES) >
+                    0.95 * (WIDE_LINES - last - 10));
+        drop(&f);
+    }
+    free(pixels);
+    oct_trace_destroy(trace);
+}
+
 static void tilted_retinas_are_followed(void **state)
 {
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
@@ -782,6 +847,7 @@ int main(void)
         cmocka_unit_test(missing_lines_and_pixels_are_left_out),
         cmocka_unit_test(what_no_brightness_can_be_does_no_harm),
         cmocka_unit_test(narrow_shadows_are_crossed_and_wide_ones_are_not),
+        cmocka_unit_test(the_disc_has_no_layers),
         cmocka_unit_test(tilted_retinas_are_followed),
         cmocka_unit_test(borders_are_in_order_whatever_disturbs),
         cmocka_unit_test(zero_and_unit_of_the_brightness_do_not_matter),

@@ -33,6 +33,12 @@
 #define DEEP_WINDOW_UM 60.0F  /* over so much, */
 #define ABOVE_WINDOW_UM 30.0F /* nor anything above the ILM the tissue below it */
 #define N_ABOVE 10            /* of such windows */
+#define DISC_UM 450.0         /* A disc is so wide at least; */
+#define DISC_EACH_UM 150.0    /* the vitreous in its cup, and its walls, are each; and */
+#define DISC_REST_UM 100.0    /* what in it looks like a retina by chance is narrower. */
+#define DISC_HALF_UM 50.0     /* Light is averaged over so much to both sides, */
+#define DISC_SHARE 0.3F /* and less than this share of what is usual in the picture is nothing, */
+#define DISC_USUAL_UM 300.0 /* where that is known of so much of it. */
 
 static float sum_of(const float *x, int n)
 {
@@ -250,6 +256,76 @@ static void judge_region(struct oct_trace *trace, float noise, float *region)
         region[j] = isnan(region[j]) || a[j] < thin ? 0 : region[j] / chance;
 }
 
+/* The median of what is measured of A-lines, of those of which ILM and RPE are found; NaN: there are
+ * few. */
+static float usual(struct oct_trace *trace, const float *measured, const struct oct_traced *result)
+{
+    const float least = (float)trace->setup.params.min_quality;
+    size_t n = 0;
+
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++)
+        if (result->quality[OCT_LAYER_ILM][j] >= least &&
+            result->quality[OCT_LAYER_RPE][j] >= least)
+            trace->sorted[n++] = measured[j];
+    const bool is_enough = (double)n * trace->setup.params.line_um >= DISC_USUAL_UM;
+    return is_enough ? oct_trace_select(trace->sorted, n, n / 2) : NAN;
+}
+
+/* What each A-line has of a retina, averaged over a few: tissue below the ILM's path, and an outer
+ * nuclear layer that is darker than the bands below it. */
+static void measure_tissue(struct oct_trace *trace, float *tissue, float *bands)
+{
+    const uint32_t m = trace->setup.n_lines;
+    const uint32_t half = oct_trace_rounded(DISC_HALF_UM / trace->setup.params.line_um, 1, m);
+
+    for (uint32_t j = 0; j < m; j++) {
+        const float at = trace->path[OCT_LAYER_ILM][j];
+        const float near = mean_light(trace, j, at, -40, -6);
+        const float far = mean_light(trace, j, at, -120, -40);
+        const float x = mean_light(trace, j, at, 3, 60) - (isnan(far) ? near : fmaxf(near, far));
+        trace->line[j] = isnan(x) ? 0 : x;
+    }
+    average(trace, trace->line, half, tissue);
+    for (uint32_t j = 0; j < m; j++) {
+        const float x = mean_light(trace, j, trace->path[OCT_LAYER_RPE][j], -42, -2);
+        const float dark = outer_light(trace, j);
+        trace->line[j] = isnan(x) || isnan(dark) ? 0 : x - dark;
+    }
+    average(trace, trace->line, half, bands);
+}
+
+/* Within the opening of the optic disc there are no layers: the path of the ILM crosses its cup in
+ * the vitreous, the others run along its walls, where nothing is dark above them. A wide pit of a
+ * fovea has no tissue below the ILM either, but bands all along; an atrophy no bands, but tissue. */
+static void leave_out_disc(struct oct_trace *trace, const struct oct_traced *result)
+{
+    const double um = trace->setup.params.line_um;
+    const uint32_t m = trace->setup.n_lines;
+    float *tissue = trace->beside[0], *bands = trace->beside[1];
+
+    measure_tissue(trace, tissue, bands);
+    const float least_tissue = DISC_SHARE * usual(trace, tissue, result);
+    const float least_bands = DISC_SHARE * usual(trace, bands, result);
+    uint32_t first = 0, end = 0, n_empty = 0, n_bare = 0; /* of the stretch without a retina */
+    for (uint32_t j = 0; j <= m; j++) {
+        const bool is_empty = j < m && tissue[j] < least_tissue;
+        const bool is_bare = j < m && bands[j] < least_bands;
+        if (is_empty || is_bare) {
+            first = end ? first : j;
+            end = j + 1;
+            n_empty += is_empty;
+            n_bare += is_bare;
+        }
+        if (j < m && ((double)j - end) * um < DISC_REST_UM)
+            continue;
+        if ((end - first) * um >= DISC_UM && n_empty * um >= DISC_EACH_UM &&
+            n_bare * um >= DISC_EACH_UM)
+            for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+                memset(result->quality[layer] + first, 0, (end - first) * sizeof(float));
+        end = first = n_empty = n_bare = 0;
+    }
+}
+
 /* Of one border. */
 static void judge_layer(struct oct_trace *trace, int layer, float noise, const float *region,
                         float *quality)
@@ -291,4 +367,5 @@ void oct_trace_judge(struct oct_trace *trace, const struct oct_traced *result)
             if (trace->path[layer][j] <= ilm[j]) /* in the pit it is the ILM */
                 quality[j] = result->quality[OCT_LAYER_ILM][j];
     }
+    leave_out_disc(trace, result);
 }
