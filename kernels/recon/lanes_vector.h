@@ -38,7 +38,11 @@ INLINE vec load(const float *from)
 INLINE vec load_once(const float *from)
 {
     vec v = load(from);
+#ifdef __AVX512F__
     __asm__("" : "+v"(v));
+#elif defined(__AVX2__)
+    __asm__("" : "+x"(v));
+#endif
     return v;
 }
 

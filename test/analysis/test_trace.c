@@ -606,8 +606,8 @@ static double light_of_middle(enum middle middle, double r, double z)
                                      : 0.004;
 }
 
-/* In a disc nothing is found; a wide pit has no tissue below the ILM, an atrophy no bands, and their
- * ILM is plain to see. */
+/* In a disc nothing is found; a wide pit has no tissue below the ILM, an atrophy no bands, and the
+ * ILM of both is plain to see. */
 static void the_disc_has_no_layers(void **state)
 {
     struct oct_trace *trace = open_trace(WIDE_LINES, WIDE_DEPTH, WIDE_DEPTH_UM, WIDE_UM);

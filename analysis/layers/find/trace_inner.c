@@ -67,7 +67,7 @@ static const double reflects[N_TISSUES] = {0.4, 0.15, 0.05, 0.14, 0.02};
 #define ABOVE_ONL 6       /* rows that IPL/INL and INL/OPL need beneath it */
 #define BELOW_FIBRES 2
 /* Levels. */
-#define LEVEL_UM 400.0 /* sigma, along the columns */
+#define LEVEL_UM 150.0 /* sigma, along the columns */
 #define FAR_UM 120.0   /* of the vitreous above the ILM, and */
 #define NEAR_UM 15.0
 #define N_GAINS 48

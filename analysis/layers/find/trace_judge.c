@@ -18,7 +18,10 @@
 #define SPECKLE_UM 6.0          /* and along the B-scan: nearer A-lines are alike */
 #define FIXED 0.10F             /* nepers that a pattern of the camera makes */
 #define MOST_QUALITY 10.0F
-#define PAIR_GAIN 1.5F /* noise makes less of what is measured over so much of the depth */
+#define INNER_WIDE_UM 100.0  /* Steps between layers are less than those of the pair, and reach */
+#define INNER_NARROW_UM 40.0 /* farther: the windows of those, to both sides, */
+#define INNER_SHARE 0.3F     /* and the share that the narrow one must reach */
+#define PAIR_GAIN 1.5F       /* noise makes less of what is measured over so much of the depth */
 /* As sure as a segment of so many micrometres. */
 #define ILM_UM 50.0F
 #define RPE_UM 30.0F
@@ -256,7 +259,7 @@ static void judge_region(struct oct_trace *trace, float noise, float *region)
         region[j] = isnan(region[j]) || a[j] < thin ? 0 : region[j] / chance;
 }
 
-/* The median of what is measured of A-lines, of those of which ILM and RPE are found; NaN: there are
+/* The median of what is measured of the A-lines of which ILM and RPE are found; NaN: there are
  * few. */
 static float usual(struct oct_trace *trace, const float *measured, const struct oct_traced *result)
 {
@@ -296,7 +299,8 @@ static void measure_tissue(struct oct_trace *trace, float *tissue, float *bands)
 
 /* Within the opening of the optic disc there are no layers: the path of the ILM crosses its cup in
  * the vitreous, the others run along its walls, where nothing is dark above them. A wide pit of a
- * fovea has no tissue below the ILM either, but bands all along; an atrophy no bands, but tissue. */
+ * fovea has no tissue below the ILM either, but bands all along; an atrophy has tissue, but no
+ * bands. */
 static void leave_out_disc(struct oct_trace *trace, const struct oct_traced *result)
 {
     const double um = trace->setup.params.line_um;
@@ -332,9 +336,18 @@ static void judge_layer(struct oct_trace *trace, int layer, float noise, const f
 {
     const bool is_ilm = layer == OCT_LAYER_ILM, is_rpe = layer == OCT_LAYER_RPE;
     const float um = is_ilm ? ILM_UM : is_rpe ? RPE_UM : STEP_UM;
-    const float wide = window_noise(trace, noise, trace->wide, um);
-    const float narrow = window_noise(trace, noise, trace->narrow, um) *
-                         (layer >= OCT_LAYER_IS_OS ? NARROW_SHARE_OUTER : NARROW_SHARE);
+    const bool is_inner = layer >= OCT_LAYER_RNFL_GCL && layer <= OCT_LAYER_OPL_ONL;
+    const double line_um = trace->setup.params.line_um;
+    const uint32_t most = trace->setup.n_lines / 5;
+    const uint32_t half_wide =
+        is_inner ? oct_trace_rounded(INNER_WIDE_UM / line_um, 5, most) : trace->wide;
+    const uint32_t half_narrow =
+        is_inner ? oct_trace_rounded(INNER_NARROW_UM / line_um, 1, most) : trace->narrow;
+    const float share = is_inner                   ? INNER_SHARE
+                        : layer >= OCT_LAYER_IS_OS ? NARROW_SHARE_OUTER
+                                                   : NARROW_SHARE;
+    const float wide = window_noise(trace, noise, half_wide, um);
+    const float narrow = window_noise(trace, noise, half_narrow, um) * share;
     const float gain = is_ilm || is_rpe ? PAIR_GAIN : 1;
     float *steps = trace->line;
 
@@ -345,8 +358,8 @@ static void judge_layer(struct oct_trace *trace, int layer, float noise, const f
                            : step_evidence(trace, layer, j);
         steps[j] = isfinite(x) && trace->path[layer][j] >= top ? x : 0;
     }
-    average(trace, steps, trace->wide, quality);
-    average(trace, steps, trace->narrow, trace->line2);
+    average(trace, steps, half_wide, quality);
+    average(trace, steps, half_narrow, trace->line2);
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
         float q = fminf(quality[j] / wide, trace->line2[j] / narrow);
         q = gain * fminf(q, REGION_GAIN * region[j]);
