@@ -92,7 +92,7 @@ struct oct_stages {
     void (*min_max)(const float *value, size_t n, float *min, float *max);
 
     /* The values from `from` to below `to`, in their order; returns how many. *below grows by how
-     * many are less than `from`. `kept` has room for n + OCT_SIFT_SLACK. */
+     * many are less than `from`. No value is NaN. `kept` has room for n + OCT_SIFT_SLACK. */
     size_t (*sift)(float *kept, const float *value, size_t n, float from, float to, size_t *below);
 
     /* pixel = clamp(round((value - lo) * scale), 0, 255); halves round up. */

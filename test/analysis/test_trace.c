@@ -576,69 +576,103 @@ static void narrow_shadows_are_crossed_and_wide_ones_are_not(void **state)
     oct_trace_destroy(trace);
 }
 
-/* Six millimetres of a retina with something in their middle. */
-enum middle { DISC, PIT, ATROPHY, N_MIDDLES };
+/* A retina with something in its middle. */
+enum middle { DISC, PIT, HIDDEN, DARK };
 #define WIDE_LINES 500u
 #define WIDE_DEPTH 400u
-#define WIDE_UM 12.0
 #define WIDE_DEPTH_UM 3.2
 #define OPENING_UM 800.0 /* half of a disc's */
 
-/* The light z um above the lower border of the RPE, r um from the middle. */
+/* The light z um above the lower border of the RPE, r um from the middle. The INL is 3.5 dB darker
+ * than the OPL. */
 static double light_of_middle(enum middle middle, double r, double z)
 {
-    const bool is_bare = middle == ATROPHY && r < 750;
-    const double near = fmin(fmax((r - 350) / 600, 0), 1);
-    const double inner = middle == PIT ? near : 1, outer = is_bare ? 85 : 145;
+    const double near = fmin(fmax((r - 350) / 600, 0), 1), inner = middle == PIT ? near : 1;
 
     if (middle == DISC && r < OPENING_UM) {
         const double cup = fmin((OPENING_UM - r) / 400, 1);
         const double above = 250 - 450 * cup * cup * (3 - 2 * cup) - z;
         return above < 0 ? 0.004 : 0.3 * exp(-above / 250);
     }
-    return z < 0                     ? (is_bare ? 0.25 : 0.15) * exp(z / 150)
-           : z < 38                  ? (is_bare ? 0.04 : 0.5)
-           : z < outer               ? 0.02
-           : z < outer + 30 * inner  ? 0.14
-           : z < outer + 65 * inner  ? 0.04
-           : z < outer + 130 * inner ? 0.15
-           : z < outer + 165 * inner ? 0.5
-                                     : 0.004;
+    if ((middle == HIDDEN && r < 300 && z < 145) || (middle == DARK && r < 450))
+        return 0.006;
+    return z < 0                   ? 0.15 * exp(z / 150)
+           : z < 38                ? 0.5
+           : z < 145               ? 0.02
+           : z < 145 + 30 * inner  ? 0.09
+           : z < 145 + 65 * inner  ? 0.04
+           : z < 145 + 130 * inner ? 0.15
+           : z < 145 + 165 * inner ? 0.5
+                                   : 0.004;
 }
 
-/* In a disc nothing is found; a wide pit has no tissue below the ILM, an atrophy no bands, and the
- * ILM of both is plain to see. */
-static void the_disc_has_no_layers(void **state)
+/* The shares of a border that are found within radius_um of the middle, and outside. */
+struct shares {
+    double in, out;
+};
+
+static struct shares shares_of(const struct found *f, int layer, double line_um, double radius_um)
 {
-    struct oct_trace *trace = open_trace(WIDE_LINES, WIDE_DEPTH, WIDE_DEPTH_UM, WIDE_UM);
+    const uint32_t first = WIDE_LINES / 2 - (uint32_t)(radius_um / line_um) + 1;
+    const uint32_t last = WIDE_LINES - first;
+    const uint32_t in = count(f, layer, first, last), all = count(f, layer, 0, WIDE_LINES);
+
+    print_message("# %s: %u of %u within %g um, %u of %u outside\n", oct_layer_names[layer], in,
+                  last - first, radius_um, all - in, 2 * first);
+    return (struct shares){(double)in / (last - first), (double)(all - in) / (2 * first)};
+}
+
+static struct found find_around(enum middle middle, double line_um, const uint8_t *valid)
+{
+    struct oct_trace *trace = open_trace(WIDE_LINES, WIDE_DEPTH, WIDE_DEPTH_UM, line_um);
     float *pixels = malloc((size_t)WIDE_LINES * WIDE_DEPTH * sizeof(float));
     uint64_t dice = 3;
 
-    for (enum middle middle = 0; middle < N_MIDDLES; middle++) {
-        for (uint32_t i = 0; i < WIDE_LINES * WIDE_DEPTH; i++) {
-            const double x = WIDE_UM * (i / WIDE_DEPTH) - 3000,
-                         z = 800 - WIDE_DEPTH_UM * (i % WIDE_DEPTH);
-            const double light = light_of_middle(middle, fabs(x), z - 0.08 * x);
-            pixels[i] = (float)(10 * log10(-light * log(oct_layered_uniform(&dice)) + 1e-9));
-        }
-        struct found f = find(trace, WIDE_LINES, pixels, NULL, NULL);
-        const uint32_t first = (uint32_t)((3000 - OPENING_UM) / WIDE_UM) + 1,
-                       last = WIDE_LINES - first;
-        for (int k = 0; k < OCT_N_LAYERS; k++)
-            print_message("# %u %s: %u of %u inside, %u outside\n", middle, oct_layer_names[k],
-                          count(&f, k, first, last), last - first,
-                          count(&f, k, 0, first) + count(&f, k, last, WIDE_LINES));
-        for (int k = 0; middle == DISC && k < OCT_N_LAYERS; k++)
-            assert_true(100 * count(&f, k, first, last) <= last - first);
-        if (middle != DISC)
-            assert_true(count(&f, OCT_LAYER_ILM, 0, WIDE_LINES) > 0.93 * WIDE_LINES);
-        assert_true(count(&f, OCT_LAYER_ILM, 0, first - 10) > 0.95 * (first - 10));
-        assert_true(count(&f, OCT_LAYER_RPE, last + 10, WIDE_LINES) >
-                    0.95 * (WIDE_LINES - last - 10));
-        drop(&f);
+    for (uint32_t i = 0; i < WIDE_LINES * WIDE_DEPTH; i++) {
+        const double x = line_um * ((double)(i / WIDE_DEPTH) - WIDE_LINES / 2);
+        const double z = 800 - WIDE_DEPTH_UM * (i % WIDE_DEPTH) - 0.08 * x;
+        const double light = light_of_middle(middle, fabs(x), z);
+        pixels[i] = (float)(10 * log10(-light * log(oct_layered_uniform(&dice)) + 1e-9));
     }
+    struct found f = find(trace, WIDE_LINES, pixels, valid, NULL);
     free(pixels);
     oct_trace_destroy(trace);
+    return f;
+}
+
+/* Also where it is more than half of the picture. */
+static void the_disc_has_no_layers(void **state)
+{
+    for (double line_um = 12; line_um > 5; line_um -= 6) {
+        struct found f = find_around(DISC, line_um, NULL);
+        for (int k = 0; k < OCT_N_LAYERS; k++)
+            assert_true(shares_of(&f, k, line_um, OPENING_UM).in <= 0.01);
+        assert_true(shares_of(&f, OCT_LAYER_ILM, line_um, OPENING_UM + 120).out > 0.95);
+        assert_true(shares_of(&f, OCT_LAYER_RPE, line_um, OPENING_UM + 120).out > 0.95);
+        drop(&f);
+    }
+}
+
+/* A wide pit has no tissue below the ILM, even where A-lines are missing beside it; a haemorrhage
+ * hides the bands; a dense shadow hides all, but nothing beside it. */
+static void what_is_no_disc_keeps_its_layers(void **state)
+{
+    uint8_t valid[WIDE_LINES];
+    memset(valid, 1, sizeof(valid));
+    struct found f = find_around(PIT, 12, NULL);
+    assert_true(shares_of(&f, OCT_LAYER_ILM, 12, 600).in > 0.97);
+    assert_true(shares_of(&f, OCT_LAYER_INL_OPL, 12, 1000).out > 0.9);
+    drop(&f);
+    memset(valid + WIDE_LINES / 2 + 30, 0, 40);
+    f = find_around(PIT, 12, valid);
+    assert_true(count(&f, OCT_LAYER_ILM, 0, WIDE_LINES) >= WIDE_LINES - 40 - 5);
+    drop(&f);
+    f = find_around(HIDDEN, 12, NULL);
+    assert_true(shares_of(&f, OCT_LAYER_ILM, 12, 300).in > 0.8);
+    drop(&f);
+    f = find_around(DARK, 12, NULL);
+    assert_true(shares_of(&f, OCT_LAYER_ILM, 12, 470).out > 0.97);
+    drop(&f);
 }
 
 static void tilted_retinas_are_followed(void **state)
@@ -848,6 +882,7 @@ int main(void)
         cmocka_unit_test(what_no_brightness_can_be_does_no_harm),
         cmocka_unit_test(narrow_shadows_are_crossed_and_wide_ones_are_not),
         cmocka_unit_test(the_disc_has_no_layers),
+        cmocka_unit_test(what_is_no_disc_keeps_its_layers),
         cmocka_unit_test(tilted_retinas_are_followed),
         cmocka_unit_test(borders_are_in_order_whatever_disturbs),
         cmocka_unit_test(zero_and_unit_of_the_brightness_do_not_matter),

@@ -191,11 +191,11 @@ static void values_between_bounds_are_kept_in_their_order(void **state)
                 check_sift(stages, n, bounds[b][0], bounds[b][1]);
             check_sift(stages, MOST, bounds[b][0], bounds[b][1]);
         }
-        float values[40]; /* a bound that is a value belongs to what it begins */
-        fill(values, 40, 0);
+        float values[200]; /* a bound that is a value belongs to what it begins */
+        fill(values, 200, 0);
         if (stages) {
-            check_sift(stages, 40, values[7], values[7] + 1);
-            check_sift(stages, 40, values[7] - 1, values[7]);
+            check_sift(stages, 200, values[7], values[7] + 1);
+            check_sift(stages, 200, values[7] - 1, values[7]);
         }
     }
 }

@@ -14,7 +14,7 @@ const char *const oct_layer_names[OCT_N_LAYERS] = {"ilm",     "rnfl_gcl", "ipl_i
 #define MOST_ROWS 256u    /* of the coarse grid, so that time is bounded */
 #define MOST_COLUMNS 128u /* likewise, but for cells of */
 #define MOST_LINES 4u     /* A-lines */
-#define LEAST_SHARE 0.3   /* of the A-lines that came must have an RPE: else it is none */
+#define LEAST_SHARE 0.3   /* of the A-lines outside of a disc must have an RPE: else it is none */
 #define MOST_HALF_UM 20.0
 #define MOST_REACH_UM 16.0
 #define SKIP_UM 30.0 /* of the picture's top say nothing: fixed pattern fills them; and */
@@ -402,5 +402,6 @@ uint32_t oct_trace_run(struct oct_trace *trace, const float *pixels, const uint8
         n_rpe += has_rpe;
         n_both += has_rpe && !isnan(result->position[OCT_LAYER_ILM][j]);
     }
-    return any && n_rpe >= LEAST_SHARE * n_came ? n_both : nothing(trace, result);
+    const bool is_retina = any && n_rpe > 0 && n_rpe >= LEAST_SHARE * (n_came - trace->n_disc);
+    return is_retina ? n_both : nothing(trace, result);
 }

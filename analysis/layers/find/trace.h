@@ -19,8 +19,8 @@
  * lies nowhere above the one before it. In the fovea's pit those of the inner layers lie on the
  * ILM. What is not found is NaN, never a guess: A-lines without evidence, but for a gap that is
  * narrower than gap_um between A-lines that are found (a vessel's shadow), where the path itself
- * is given with its low quality. Where less than three in ten A-lines have an RPE nothing is
- * found: it is none.
+ * is given with its low quality. Where less than three in ten A-lines outside of an optic disc have
+ * an RPE nothing is found: it is none.
  *
  * Same B-scan, same numbers. One thread uses a trace at a time. */
 #ifndef OCT_ANALYSIS_LAYERS_FIND_TRACE_H
@@ -70,10 +70,11 @@ struct oct_traced {
     float *position[OCT_N_LAYERS]; /* px; NaN: not found */
     float
         *quality[OCT_N_LAYERS]; /* 0 to 10, never NaN: by how much the tissues on both sides differ,
-                                      over some 80 um along the border, in what chance makes of the
-                                      same measure; and no more than how sure it is that there is a
-                                      retina about the A-line. Noise reaches 2. 0 where the A-line
-                                      is missing */
+                                      over some 80 um along the border (200 um between ILM and
+                                      IS/OS), in what chance makes of the same measure; and no more
+                                      than how sure it is that there is a retina about the A-line.
+                                      Noise reaches 2. 0 where the A-line is missing or lies within
+                                      an optic disc */
     float *path[OCT_N_LAYERS];  /* px: the whole path, whatever its quality; NaN where the picture
                                       has no contrast at all. NULL: not asked for */
 };

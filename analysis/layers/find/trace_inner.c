@@ -67,7 +67,8 @@ static const double reflects[N_TISSUES] = {0.4, 0.15, 0.05, 0.14, 0.02};
 #define ABOVE_ONL 6       /* rows that IPL/INL and INL/OPL need beneath it */
 #define BELOW_FIBRES 2
 /* Levels. */
-#define LEVEL_UM 150.0 /* sigma, along the columns */
+#define LEVEL_UM 400.0 /* sigma, along the columns, */
+#define PARTS_UM 150.0 /* and of what is measured of the fibres and below them */
 #define FAR_UM 120.0   /* of the vitreous above the ILM, and */
 #define NEAR_UM 15.0
 #define N_GAINS 48
@@ -802,7 +803,7 @@ static bool measure_parts(struct oct_trace *trace)
                 f->light[part][c] = known[part];
         }
     for (int part = 0; part < N_PARTS; part++) {
-        oct_trace_smooth(f->light[part], f->gains, f->n_columns, fmax(LEVEL_UM / line_um, 0.7));
+        oct_trace_smooth(f->light[part], f->gains, f->n_columns, fmax(PARTS_UM / line_um, 0.7));
         memcpy(f->light[part], f->gains, f->n_columns * sizeof(float));
     }
     return !isnan(known[TOP]);

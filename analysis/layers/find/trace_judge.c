@@ -37,8 +37,9 @@
 #define ABOVE_WINDOW_UM 30.0F /* nor anything above the ILM the tissue below it */
 #define N_ABOVE 10            /* of such windows */
 #define DISC_UM 450.0         /* A disc is so wide at least; */
-#define DISC_EACH_UM 150.0    /* the vitreous in its cup, and its walls, are each; and */
+#define DISC_EACH_UM 150.0    /* its cup is, and its walls together are; and */
 #define DISC_REST_UM 100.0    /* what in it looks like a retina by chance is narrower. */
+#define DISC_TOP_UM 60.0F     /* of tissue below the ILM its cup has none. */
 #define DISC_HALF_UM 50.0     /* Light is averaged over so much to both sides, */
 #define DISC_SHARE 0.3F /* and less than this share of what is usual in the picture is nothing, */
 #define DISC_USUAL_UM 300.0 /* where that is known of so much of it. */
@@ -259,24 +260,40 @@ static void judge_region(struct oct_trace *trace, float noise, float *region)
         region[j] = isnan(region[j]) || a[j] < thin ? 0 : region[j] / chance;
 }
 
-/* The median of what is measured of the A-lines of which ILM and RPE are found; NaN: there are
- * few. */
-static float usual(struct oct_trace *trace, const float *measured, const struct oct_traced *result)
+static bool has_pair(const struct oct_trace *trace, const struct oct_traced *result, uint32_t j)
 {
     const float least = (float)trace->setup.params.min_quality;
+    return result->quality[OCT_LAYER_ILM][j] >= least && result->quality[OCT_LAYER_RPE][j] >= least;
+}
+
+/* The upper quartile of what is measured of the A-lines of which ILM and RPE are found, as many of
+ * them may lie in a disc; NaN: there are few. */
+static float usual(struct oct_trace *trace, const float *measured, const struct oct_traced *result)
+{
     size_t n = 0;
 
     for (uint32_t j = 0; j < trace->setup.n_lines; j++)
-        if (result->quality[OCT_LAYER_ILM][j] >= least &&
-            result->quality[OCT_LAYER_RPE][j] >= least)
+        if (has_pair(trace, result, j))
             trace->sorted[n++] = measured[j];
     const bool is_enough = (double)n * trace->setup.params.line_um >= DISC_USUAL_UM;
-    return is_enough ? oct_trace_select(trace->sorted, n, n / 2) : NAN;
+    return is_enough ? oct_trace_select(trace->sorted, n, n - 1 - n / 4) : NAN;
 }
 
-/* What each A-line has of a retina, averaged over a few: tissue below the ILM's path, and an outer
- * nuclear layer that is darker than the bands below it. */
-static void measure_tissue(struct oct_trace *trace, float *tissue, float *bands)
+/* The brightest that lies between the layers just below the ILM and the choroid. */
+static float brightest_below(const struct oct_trace *trace, uint32_t j)
+{
+    const float at = trace->path[OCT_LAYER_ILM][j], um = (float)trace->setup.params.depth_um;
+    const float end = (trace->path[OCT_LAYER_RPE][j] - at) * um + DEEP_UM;
+    float most = trace->dark;
+
+    for (float from = DISC_TOP_UM; from + DEEP_WINDOW_UM <= end; from += DEEP_WINDOW_UM)
+        most = oct_trace_greater(mean_light(trace, j, at, from, from + DEEP_WINDOW_UM), most);
+    return most;
+}
+
+/* What each A-line has of a retina, averaged over a few: tissue just below the ILM's path and
+ * anywhere below it, and an outer nuclear layer that is darker than the bands below it. */
+static void measure_tissue(struct oct_trace *trace, float *tissue, float *below, float *bands)
 {
     const uint32_t m = trace->setup.n_lines;
     const uint32_t half = oct_trace_rounded(DISC_HALF_UM / trace->setup.params.line_um, 1, m);
@@ -285,10 +302,13 @@ static void measure_tissue(struct oct_trace *trace, float *tissue, float *bands)
         const float at = trace->path[OCT_LAYER_ILM][j];
         const float near = mean_light(trace, j, at, -40, -6);
         const float far = mean_light(trace, j, at, -120, -40);
-        const float x = mean_light(trace, j, at, 3, 60) - (isnan(far) ? near : fmaxf(near, far));
+        const float above = isnan(far) ? near : fmaxf(near, far);
+        const float x = mean_light(trace, j, at, 3, DISC_TOP_UM) - above;
         trace->line[j] = isnan(x) ? 0 : x;
+        bands[j] = isnan(x) ? 0 : brightest_below(trace, j) - above;
     }
     average(trace, trace->line, half, tissue);
+    average(trace, bands, half, below);
     for (uint32_t j = 0; j < m; j++) {
         const float x = mean_light(trace, j, trace->path[OCT_LAYER_RPE][j], -42, -2);
         const float dark = outer_light(trace, j);
@@ -297,36 +317,55 @@ static void measure_tissue(struct oct_trace *trace, float *tissue, float *bands)
     average(trace, trace->line, half, bands);
 }
 
+/* A stretch of A-lines in which there is no retina. */
+struct stretch {
+    uint32_t first, end;              /* 0, 0: none */
+    uint32_t n_cup, n_bare, n_behind; /* that look like a retina behind its end */
+};
+
+/* A disc has both. A wide pit of a fovea has no tissue below the ILM either, but bands all along; an
+ * atrophy has tissue, but no bands; in a dense shadow all is dark, and such A-lines do not count. */
+static bool is_disc(const struct stretch *s, double line_um)
+{
+    return (s->end - s->first) * line_um >= DISC_UM && s->n_cup * line_um >= DISC_EACH_UM &&
+           s->n_bare * line_um >= DISC_EACH_UM;
+}
+
 /* Within the opening of the optic disc there are no layers: the path of the ILM crosses its cup in
- * the vitreous, the others run along its walls, where nothing is dark above them. A wide pit of a
- * fovea has no tissue below the ILM either, but bands all along; an atrophy has tissue, but no
- * bands. */
+ * the vitreous, with the bottom of the cup for bands; the others run along its walls, where tissue
+ * is bright all along the depth. */
 static void leave_out_disc(struct oct_trace *trace, const struct oct_traced *result)
 {
     const double um = trace->setup.params.line_um;
     const uint32_t m = trace->setup.n_lines;
-    float *tissue = trace->beside[0], *bands = trace->beside[1];
+    float *tissue = trace->beside[0], *below = trace->line2, *bands = trace->beside[1];
+    struct stretch s = {.end = 0};
 
-    measure_tissue(trace, tissue, bands);
+    measure_tissue(trace, tissue, below, bands);
     const float least_tissue = DISC_SHARE * usual(trace, tissue, result);
     const float least_bands = DISC_SHARE * usual(trace, bands, result);
-    uint32_t first = 0, end = 0, n_empty = 0, n_bare = 0; /* of the stretch without a retina */
+    trace->n_disc = 0;
     for (uint32_t j = 0; j <= m; j++) {
-        const bool is_empty = j < m && tissue[j] < least_tissue;
-        const bool is_bare = j < m && bands[j] < least_bands;
+        const bool came = j < m && oct_trace_has_line(trace, j);
+        const bool is_empty = came && tissue[j] < least_tissue;
+        const bool is_bare = came && bands[j] < least_bands;
+        const bool is_dark = came && below[j] < least_tissue;
         if (is_empty || is_bare) {
-            first = end ? first : j;
-            end = j + 1;
-            n_empty += is_empty;
-            n_bare += is_bare;
+            s.first = s.end ? s.first : j;
+            s.end = j + 1;
+            s.n_behind = 0;
+            s.n_cup += is_empty && !is_dark;
+            s.n_bare += is_bare && !is_dark;
         }
-        if (j < m && ((double)j - end) * um < DISC_REST_UM)
+        s.n_behind += came && !is_empty && !is_bare && has_pair(trace, result, j);
+        if (j < m && s.n_behind * um < DISC_REST_UM)
             continue;
-        if ((end - first) * um >= DISC_UM && n_empty * um >= DISC_EACH_UM &&
-            n_bare * um >= DISC_EACH_UM)
+        for (uint32_t i = s.first; is_disc(&s, um) && i < s.end; i++) {
             for (int layer = 0; layer < OCT_N_LAYERS; layer++)
-                memset(result->quality[layer] + first, 0, (end - first) * sizeof(float));
-        end = first = n_empty = n_bare = 0;
+                result->quality[layer][i] = 0;
+            trace->n_disc += oct_trace_has_line(trace, i);
+        }
+        s = (struct stretch){.end = 0};
     }
 }
 

@@ -118,6 +118,7 @@ struct oct_trace {
     struct oct_trace_inner inner;
     uint32_t wide, narrow;     /* windows, see trace_judge.c */
     float *beside[2], *region; /* [M] light of regions; how sure it is that there is a retina */
+    uint32_t n_disc;           /* A-lines that came and lie within a disc */
 };
 
 void oct_trace_pair_init(struct oct_trace *trace);
