@@ -323,8 +323,9 @@ struct stretch {
     uint32_t n_cup, n_bare, n_behind; /* that look like a retina behind its end */
 };
 
-/* A disc has both. A wide pit of a fovea has no tissue below the ILM either, but bands all along; an
- * atrophy has tissue, but no bands; in a dense shadow all is dark, and such A-lines do not count. */
+/* A disc has both. A wide pit of a fovea has no tissue below the ILM either, but bands all along;
+ * an atrophy has tissue, but no bands; in a dense shadow all is dark, and such A-lines do not
+ * count. */
 static bool is_disc(const struct stretch *s, double line_um)
 {
     return (s->end - s->first) * line_um >= DISC_UM && s->n_cup * line_um >= DISC_EACH_UM &&
@@ -407,6 +408,18 @@ static void judge_layer(struct oct_trace *trace, int layer, float noise, const f
     }
 }
 
+/* Where neither ILM nor RPE is seen no layer between them is: its wide windows reach beyond its
+ * end. */
+static void bound_inner_layers(const struct oct_trace *trace, const struct oct_traced *result)
+{
+    for (int layer = OCT_LAYER_RNFL_GCL; layer <= OCT_LAYER_OPL_ONL; layer++)
+        for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+            const float pair =
+                fmaxf(result->quality[OCT_LAYER_ILM][j], result->quality[OCT_LAYER_RPE][j]);
+            result->quality[layer][j] = fminf(result->quality[layer][j], pair);
+        }
+}
+
 void oct_trace_judge(struct oct_trace *trace, const struct oct_traced *result)
 {
     const float noise = segment_noise(trace), *ilm = trace->path[OCT_LAYER_ILM];
@@ -419,5 +432,6 @@ void oct_trace_judge(struct oct_trace *trace, const struct oct_traced *result)
             if (trace->path[layer][j] <= ilm[j]) /* in the pit it is the ILM */
                 quality[j] = result->quality[OCT_LAYER_ILM][j];
     }
+    bound_inner_layers(trace, result);
     leave_out_disc(trace, result);
 }
