@@ -180,7 +180,8 @@ static enum oct_err put_column(struct oct_volume_writer *w, int column, struct o
 }
 
 /* Writes the data and everything that describes it, syncs, writes `valid`, and syncs again. In this
- * order no crash, not even of the machine, leaves a valid row whose data is not in the file. */
+ * order no crash, not even of the machine, leaves a valid row whose data is not in the file. Rows
+ * count as written when the second sync has ended: if it fails they may be valid in the file. */
 static enum oct_err sync_all(struct oct_volume_writer *w, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;

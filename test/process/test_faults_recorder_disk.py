@@ -70,9 +70,11 @@ def fails(words, text):
         part, = (name for name in files if name.endswith(".part"))
         assert part in status["last_error"]
         kept = {name: len(look(name)[0]) for name in files}
-        assert sum(kept.values()) == status["bscans_written"], (kept, status, daemon.status())
         out = check_files(daemon)
         a = ended(daemon, status)
+        # Rows that were marked valid before a sync failed are there, and count as failed all the same.
+        unsure = a["dropped"]["write_failed"] if words == "sync_eio" else 0
+        assert 0 <= sum(kept.values()) - status["bscans_written"] <= unsure, (kept, a)
         assert daemon.ask("record", action="start")["ok"]
         assert account(daemon)["dropped"]["write_failed"] == 0  # an account of its own
         daemon.wait(lambda s: s["volumes_written"] >= status["volumes_written"] + 1)
