@@ -583,7 +583,7 @@ enum middle { NOTHING, DISC, PIT, HIDDEN, DARK };
 #define WIDE_DEPTH_UM 3.2
 #define OPENING_UM 800.0 /* half of a disc's */
 
-/* The light z um above the lower border of the RPE, r um from the middle. The INL is 3.5 dB darker
+/* The light z um above the lower border of the RPE, r um from the middle. The INL is 2.4 dB darker
  * than the OPL. */
 static double light_of_middle(enum middle middle, double r, double z)
 {
@@ -658,7 +658,7 @@ static void the_disc_has_no_layers(void **state)
 }
 
 /* A wide pit has no tissue below the ILM, even where A-lines are missing beside it; a haemorrhage
- * hides the bands; a dense shadow hides all, but nothing beside it. */
+ * hides the bands; in a dense shadow all is dark, and the ILM is seen. */
 static void what_is_no_disc_keeps_its_layers(void **state)
 {
     uint8_t valid[WIDE_LINES];

@@ -402,9 +402,8 @@ uint32_t oct_trace_run(struct oct_trace *trace, const float *pixels, const uint8
         n_rpe += has_rpe;
         n_both += has_rpe && !isnan(result->position[OCT_LAYER_ILM][j]);
     }
-    /* Half of a picture, or more, may be a disc. */
-    const uint32_t n_in_disc = any ? trace->n_disc : 0;
-    const double n_least = LEAST_SHARE * fmax(n_came - n_in_disc, 0.5 * n_came);
-    const bool is_retina = any && n_rpe >= n_least;
+    /* A disc counts as half of the picture at most, so that a plate is no retina. */
+    const uint32_t n_other = any ? n_came - trace->n_disc : 0;
+    const bool is_retina = any && n_rpe >= LEAST_SHARE * fmax(n_other, 0.5 * n_came);
     return is_retina ? n_both : nothing(trace, result);
 }

@@ -74,15 +74,22 @@ static float mean_light(const struct oct_trace *trace, uint32_t j, float at, flo
            (float)(end - first);
 }
 
+/* The vitreous near the ILM or far above it, whichever is brighter. */
+static float vitreous_light(const struct oct_trace *trace, uint32_t j)
+{
+    const float at = trace->path[OCT_LAYER_ILM][j];
+    const float near = mean_light(trace, j, at, -40, -6), far = mean_light(trace, j, at, -120, -40);
+
+    return isnan(far) ? near : fmaxf(near, far);
+}
+
 /* The retina against the vitreous. */
 static float ilm_evidence(const struct oct_trace *trace, uint32_t j)
 {
     const float um = (float)trace->setup.params.depth_um, at = trace->path[OCT_LAYER_ILM][j];
     const float thick = (trace->path[OCT_LAYER_RPE][j] - at) * um;
-    const float tissue = mean_light(trace, j, at, 3, thick);
-    const float near = mean_light(trace, j, at, -40, -6), far = mean_light(trace, j, at, -120, -40);
 
-    return tissue - (isnan(far) ? near : fmaxf(near, far));
+    return mean_light(trace, j, at, 3, thick) - vitreous_light(trace, j);
 }
 
 /* The outer nuclear layer, of what lies below the ILM. */
@@ -199,16 +206,22 @@ static void brightest_above(struct oct_trace *trace, float *most)
     }
 }
 
+/* The brightest between two distances from a border. */
+static float brightest_light(const struct oct_trace *trace, uint32_t j, float at, float from_um,
+                             float end_um)
+{
+    float most = trace->dark;
+
+    for (float from = from_um; from + DEEP_WINDOW_UM <= end_um; from += DEEP_WINDOW_UM)
+        most = oct_trace_greater(mean_light(trace, j, at, from, from + DEEP_WINDOW_UM), most);
+    return most;
+}
+
 /* The brightest that lies deeper than the choroid begins, level or not. */
 static float deepest_light(const struct oct_trace *trace, uint32_t j)
 {
     const float at = trace->path[OCT_LAYER_RPE][j], um = (float)trace->setup.params.depth_um;
-    const float end = ((float)trace->setup.depth - at) * um;
-    float most = trace->dark;
-
-    for (float from = DEEP_UM; from + DEEP_WINDOW_UM <= end; from += DEEP_WINDOW_UM)
-        most = oct_trace_greater(mean_light(trace, j, at, from, from + DEEP_WINDOW_UM), most);
-    return most;
+    return brightest_light(trace, j, at, DEEP_UM, ((float)trace->setup.depth - at) * um);
 }
 
 /* Lowers region to what a difference of light is worth. */
@@ -283,12 +296,8 @@ static float usual(struct oct_trace *trace, const float *measured, const struct 
 static float brightest_below(const struct oct_trace *trace, uint32_t j)
 {
     const float at = trace->path[OCT_LAYER_ILM][j], um = (float)trace->setup.params.depth_um;
-    const float end = (trace->path[OCT_LAYER_RPE][j] - at) * um + DEEP_UM;
-    float most = trace->dark;
-
-    for (float from = DISC_TOP_UM; from + DEEP_WINDOW_UM <= end; from += DEEP_WINDOW_UM)
-        most = oct_trace_greater(mean_light(trace, j, at, from, from + DEEP_WINDOW_UM), most);
-    return most;
+    const float thick = (trace->path[OCT_LAYER_RPE][j] - at) * um;
+    return brightest_light(trace, j, at, DISC_TOP_UM, thick + DEEP_UM);
 }
 
 /* What each A-line has of a retina, averaged over a few: tissue just below the ILM's path and
@@ -299,10 +308,7 @@ static void measure_tissue(struct oct_trace *trace, float *tissue, float *below,
     const uint32_t half = oct_trace_rounded(DISC_HALF_UM / trace->setup.params.line_um, 1, m);
 
     for (uint32_t j = 0; j < m; j++) {
-        const float at = trace->path[OCT_LAYER_ILM][j];
-        const float near = mean_light(trace, j, at, -40, -6);
-        const float far = mean_light(trace, j, at, -120, -40);
-        const float above = isnan(far) ? near : fmaxf(near, far);
+        const float at = trace->path[OCT_LAYER_ILM][j], above = vitreous_light(trace, j);
         const float x = mean_light(trace, j, at, 3, DISC_TOP_UM) - above;
         trace->line[j] = isnan(x) ? 0 : x;
         bands[j] = isnan(x) ? 0 : brightest_below(trace, j) - above;
