@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The lines that were made last lie nearest and are mapped first; within so many, addresses rise,
+ * as prefetchers follow. */
+#define MAP_LINES 32u
+
 #define NULL_DB (-120.0f) /* 10 * log10(1e-12): a missing line */
 
 /* ---- memory ---- */
@@ -286,6 +290,10 @@ void oct_bscan_map(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                    uint32_t to)
 {
     const uint32_t depth = chain->plan->geometry.depth;
-    for (uint32_t j = from; j < to; j++)
-        map_line(bscan, chain, j, bscan->values + (size_t)j * depth);
+    for (uint32_t end = to; end > from;) {
+        const uint32_t first = end - from > MAP_LINES ? end - MAP_LINES : from;
+        for (uint32_t j = first; j < end; j++)
+            map_line(bscan, chain, j, bscan->values + (size_t)j * depth);
+        end = first;
+    }
 }

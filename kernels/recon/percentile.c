@@ -76,9 +76,14 @@ void oct_sieves_empty(struct oct_sieves *sieves, const struct oct_percentile_bou
 void oct_sieves_add(struct oct_sieves *sieves, const struct oct_stages *stages, const float *values,
                     size_t n)
 {
+    for (int i = 0; i < 2; i++)
+        sieves->of[i].full = sieves->of[i].full || sieves->of[i].room - sieves->of[i].n < n;
+    if (!sieves->of[0].full && !sieves->of[1].full) {
+        stages->sift_both(&sieves->of[0], &sieves->of[1], values, n);
+        return;
+    }
     for (int i = 0; i < 2; i++) {
         struct oct_sieve *s = &sieves->of[i];
-        s->full = s->full || s->room - s->n < n;
         if (!s->full)
             s->n +=
                 stages->sift(s->kept + s->n, values, n, s->bounds.from, s->bounds.to, &s->below);

@@ -19,19 +19,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bounds: from <= value < to. {0}: none are known, and nothing lies between them. */
-struct oct_percentile_bounds {
-    float from, to;
-};
-
-/* What one worker found between the bounds of one percentile. */
-struct oct_sieve {
-    struct oct_percentile_bounds bounds;
-    float *kept; /* [room + OCT_SIFT_SLACK] */
-    size_t room, n, below;
-    bool full; /* not all were kept */
-};
-
 /* Sieves of the low and the high percentile. n_values: of those that a B-scan has, n_line: of those
  * that are added at once. finish is right on zeroed memory. */
 struct oct_sieves {

@@ -10,6 +10,7 @@
 #include "kernels/recon/spread_blocks.h"
 #include "pipeline/plan/plan.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,19 @@
 #define OCT_RESAMPLE_SPAN 16u /* complex inputs from that base that a block reaches by permutes */
 
 #define OCT_SIFT_SLACK 16u /* floats behind what sift keeps, of any value */
+
+/* Bounds: from <= value < to. {0}: none are known, and nothing lies between them. */
+struct oct_percentile_bounds {
+    float from, to;
+};
+
+/* What one worker found between the bounds of one percentile. */
+struct oct_sieve {
+    struct oct_percentile_bounds bounds;
+    float *kept; /* [room + OCT_SIFT_SLACK] */
+    size_t room, n, below;
+    bool full; /* not all were kept */
+};
 
 /* The plan's taps for a pair of lines. The upsampled line u lies in two arrays, its even samples
  * (the padded line itself) and its odd ones; consecutive taps alternate between them. Output q is
@@ -94,6 +108,10 @@ struct oct_stages {
     /* The values from `from` to below `to`, in their order; returns how many. *below grows by how
      * many are less than `from`. No value is NaN. `kept` has room for n + OCT_SIFT_SLACK. */
     size_t (*sift)(float *kept, const float *value, size_t n, float from, float to, size_t *below);
+
+    /* The same of both percentiles' sieves, neither full, with finite bounds: what is kept lies
+     * behind what they have kept. Fast where few values reach the bounds of `high`. */
+    void (*sift_both)(struct oct_sieve *low, struct oct_sieve *high, const float *value, size_t n);
 
     /* pixel = clamp(round((value - lo) * scale), 0, 255); halves round up. */
     void (*to_u8)(uint8_t *pixel, const float *value, size_t n, float lo, float scale);

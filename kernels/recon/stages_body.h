@@ -308,7 +308,32 @@ static inline size_t sift_each(float *restrict kept, const float *restrict value
     return n_kept;
 }
 
+#define SIFT_GROUPS 32u /* of sift_both, at once */
+
+static inline void sift_rest(struct oct_sieve *s, const float *value, size_t n)
+{
+    s->n += sift_each(s->kept + s->n, value, n, s->bounds.from, s->bounds.to, &s->below);
+}
+
 #if defined(__AVX512F__)
+static inline size_t keep_of_64(float *kept, const __m512 v[4], __m512 low, __m512 high)
+{
+    size_t n_kept = 0;
+    for (int k = 0; k < 4; k++) {
+        const __mmask16 is_low = _mm512_cmp_ps_mask(v[k], low, _CMP_LT_OQ);
+        const __mmask16 hit = _kandn_mask16(is_low, _mm512_cmp_ps_mask(v[k], high, _CMP_LT_OQ));
+        /* Compressed in a register: AMD's compressing stores are slow. */
+        _mm512_storeu_ps(kept + n_kept, _mm512_maskz_compress_ps(hit, v[k]));
+        n_kept += (size_t)__builtin_popcount(hit);
+    }
+    return n_kept;
+}
+
+static inline __m512 most_of_64(const __m512 v[4])
+{
+    return _mm512_max_ps(_mm512_max_ps(v[0], v[1]), _mm512_max_ps(v[2], v[3]));
+}
+
 static size_t sift(float *restrict kept, const float *restrict value, size_t n, float from,
                    float to, size_t *restrict below)
 {
@@ -318,29 +343,72 @@ static size_t sift(float *restrict kept, const float *restrict value, size_t n, 
     size_t n_kept = 0, n_below = 0, d = 0;
     for (; d + 64 <= n; d += 64) {
         __m512 v[4];
-        __mmask16 hit[4];
         for (int k = 0; k < 4; k++)
             v[k] = _mm512_loadu_ps(value + d + 16 * k);
-        __m512 most = _mm512_max_ps(_mm512_max_ps(v[0], v[1]), _mm512_max_ps(v[2], v[3]));
-        if (!_mm512_cmp_ps_mask(most, low, _CMP_GE_OQ)) {
-            n_below += 64; /* nearly always, for bounds near the top */
+        if (!_mm512_cmp_ps_mask(most_of_64(v), low, _CMP_GE_OQ)) {
+            n_below += 64;
             continue;
         }
-        for (int k = 0; k < 4; k++) {
-            __mmask16 is_low = _mm512_cmp_ps_mask(v[k], low, _CMP_LT_OQ);
-            n_low = _mm512_mask_add_epi32(n_low, is_low, n_low, one);
-            hit[k] = _kandn_mask16(is_low, _mm512_cmp_ps_mask(v[k], high, _CMP_LT_OQ));
-        }
-        if (!(hit[0] | hit[1] | hit[2] | hit[3]))
-            continue;
-        for (int k = 0; k < 4; k++) {
-            /* Compressed in a register: AMD's compressing stores are slow. */
-            _mm512_storeu_ps(kept + n_kept, _mm512_maskz_compress_ps(hit[k], v[k]));
-            n_kept += (size_t)__builtin_popcount(hit[k]);
-        }
+        for (int k = 0; k < 4; k++)
+            n_low =
+                _mm512_mask_add_epi32(n_low, _mm512_cmp_ps_mask(v[k], low, _CMP_LT_OQ), n_low, one);
+        n_kept += keep_of_64(kept + n_kept, v, low, high);
     }
     *below += n_below + (size_t)_mm512_reduce_add_epi32(n_low);
     return n_kept + sift_each(kept + n_kept, value + d, n - d, from, to, below);
+}
+
+/* Which groups have something to be kept is noted first, as a branch there is predicted wrong in a
+ * third of them. Signs of differences tell it: vector units make these faster than comparisons into
+ * mask registers. */
+static void sift_both(struct oct_sieve *low, struct oct_sieve *high, const float *restrict value,
+                      size_t n)
+{
+    const __m512 low_from = _mm512_set1_ps(low->bounds.from);
+    const __m512 low_to = _mm512_set1_ps(low->bounds.to);
+    const __m512 high_from = _mm512_set1_ps(high->bounds.from);
+    const __m512 high_to = _mm512_set1_ps(high->bounds.to);
+    __m512i n_low = _mm512_setzero_si512(), n_high = n_low;
+    size_t d = 0;
+    while (d + 64 <= n) {
+        const float *low_at[SIFT_GROUPS], *high_at[SIFT_GROUPS];
+        unsigned n_low_at = 0, n_high_at = 0;
+        for (unsigned g = 0; g < SIFT_GROUPS && d + 64 <= n; g++, d += 64) {
+            __m512 v[4];
+            __m512i hits = _mm512_setzero_si512();
+            for (int k = 0; k < 4; k++)
+                v[k] = _mm512_loadu_ps(value + d + 16 * k);
+            for (int k = 0; k < 4; k++) {
+                const __m512i is_low = _mm512_castps_si512(_mm512_sub_ps(v[k], low_from));
+                const __m512i is_lower = _mm512_castps_si512(_mm512_sub_ps(v[k], low_to));
+                n_low = _mm512_add_epi32(n_low, _mm512_srli_epi32(is_low, 31));
+                hits = _mm512_ternarylogic_epi32(hits, is_low, is_lower, 0xf2); /* hits | ~b & c */
+            }
+            low_at[n_low_at] = value + d;
+            n_low_at += _mm512_movepi32_mask(hits) != 0;
+            high_at[n_high_at] = value + d;
+            n_high_at += _mm512_cmp_ps_mask(most_of_64(v), high_from, _CMP_GE_OQ) != 0;
+        }
+        for (unsigned g = 0; g < n_low_at; g++) {
+            __m512 v[4];
+            for (int k = 0; k < 4; k++)
+                v[k] = _mm512_loadu_ps(low_at[g] + 16 * k);
+            low->n += keep_of_64(low->kept + low->n, v, low_from, low_to);
+        }
+        for (unsigned g = 0; g < n_high_at; g++) {
+            __m512 v[4];
+            for (int k = 0; k < 4; k++) {
+                v[k] = _mm512_loadu_ps(high_at[g] + 16 * k);
+                const __mmask16 is_high = _mm512_cmp_ps_mask(v[k], high_from, _CMP_GE_OQ);
+                n_high = _mm512_mask_add_epi32(n_high, is_high, n_high, _mm512_set1_epi32(1));
+            }
+            high->n += keep_of_64(high->kept + high->n, v, high_from, high_to);
+        }
+    }
+    low->below += (size_t)_mm512_reduce_add_epi32(n_low);
+    high->below += d - (size_t)_mm512_reduce_add_epi32(n_high);
+    sift_rest(low, value + d, n - d);
+    sift_rest(high, value + d, n - d);
 }
 #elif defined(__AVX2__)
 /* Those of four values whose bits are set come first. */
@@ -369,6 +437,24 @@ static inline __m256 either(const __m256 hit[4])
     return _mm256_or_ps(_mm256_or_ps(hit[0], hit[1]), _mm256_or_ps(hit[2], hit[3]));
 }
 
+static inline __m256 most_of_32(const __m256 v[4])
+{
+    return _mm256_max_ps(_mm256_max_ps(v[0], v[1]), _mm256_max_ps(v[2], v[3]));
+}
+
+static inline size_t keep_of_32(float *kept, const float *value, __m256 low, __m256 high,
+                                __m256i *n_low)
+{
+    size_t n_kept = 0;
+    for (int k = 0; k < 4; k++) {
+        const __m256 hit = hits_of_8(_mm256_loadu_ps(value + 8 * k), low, high, n_low);
+        const unsigned hits = (unsigned)_mm256_movemask_ps(hit);
+        n_kept += keep_of_4(kept + n_kept, value + 8 * k, hits & 15);
+        n_kept += keep_of_4(kept + n_kept, value + 8 * k + 4, hits >> 4);
+    }
+    return n_kept;
+}
+
 static inline size_t sum_of_lanes(__m256i counts)
 {
     uint32_t lane[8];
@@ -387,27 +473,50 @@ static size_t sift(float *restrict kept, const float *restrict value, size_t n, 
     size_t n_kept = 0, n_below = 0, d = 0;
     for (; d + 32 <= n; d += 32) {
         const float *at = value + d;
-        __m256 v[4], hit[4];
+        __m256 v[4];
         for (int k = 0; k < 4; k++)
             v[k] = _mm256_loadu_ps(at + 8 * k);
-        __m256 most = _mm256_max_ps(_mm256_max_ps(v[0], v[1]), _mm256_max_ps(v[2], v[3]));
-        if (!_mm256_movemask_ps(_mm256_cmp_ps(most, low, _CMP_GE_OQ))) {
-            n_below += 32; /* nearly always, for bounds near the top */
-            continue;
-        }
-        for (int k = 0; k < 4; k++)
-            hit[k] = hits_of_8(v[k], low, high, &n_low);
-        __m256 any = either(hit);
-        if (_mm256_testz_ps(any, any))
-            continue;
-        for (int k = 0; k < 4; k++) {
-            unsigned hits = (unsigned)_mm256_movemask_ps(hit[k]);
-            n_kept += keep_of_4(kept + n_kept, at + 8 * k, hits & 15);
-            n_kept += keep_of_4(kept + n_kept, at + 8 * k + 4, hits >> 4);
-        }
+        if (!_mm256_movemask_ps(_mm256_cmp_ps(most_of_32(v), low, _CMP_GE_OQ)))
+            n_below += 32;
+        else
+            n_kept += keep_of_32(kept + n_kept, at, low, high, &n_low);
     }
     *below += n_below + sum_of_lanes(_mm256_sub_epi32(_mm256_setzero_si256(), n_low));
     return n_kept + sift_each(kept + n_kept, value + d, n - d, from, to, below);
+}
+
+static void sift_both(struct oct_sieve *low, struct oct_sieve *high, const float *restrict value,
+                      size_t n)
+{
+    const __m256 from[2] = {_mm256_set1_ps(low->bounds.from), _mm256_set1_ps(high->bounds.from)};
+    const __m256 to[2] = {_mm256_set1_ps(low->bounds.to), _mm256_set1_ps(high->bounds.to)};
+    __m256i n_low[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()}, again = n_low[0];
+    size_t d = 0;
+    while (d + 32 <= n) {
+        const float *low_at[SIFT_GROUPS], *high_at[SIFT_GROUPS];
+        unsigned n_low_at = 0, n_high_at = 0, g = 0;
+        for (; g < SIFT_GROUPS && d + 32 <= n; g++, d += 32) {
+            __m256 v[4], hit[4];
+            for (int k = 0; k < 4; k++) {
+                v[k] = _mm256_loadu_ps(value + d + 8 * k);
+                hit[k] = hits_of_8(v[k], from[0], to[0], &n_low[0]);
+            }
+            const __m256 any = either(hit);
+            low_at[n_low_at] = value + d;
+            n_low_at += !_mm256_testz_ps(any, any);
+            high_at[n_high_at] = value + d;
+            n_high_at += _mm256_movemask_ps(_mm256_cmp_ps(most_of_32(v), from[1], _CMP_GE_OQ)) != 0;
+        }
+        for (unsigned i = 0; i < n_low_at; i++)
+            low->n += keep_of_32(low->kept + low->n, low_at[i], from[0], to[0], &again);
+        for (unsigned i = 0; i < n_high_at; i++)
+            high->n += keep_of_32(high->kept + high->n, high_at[i], from[1], to[1], &n_low[1]);
+        high->below += 32 * (size_t)(g - n_high_at);
+    }
+    low->below += sum_of_lanes(_mm256_sub_epi32(_mm256_setzero_si256(), n_low[0]));
+    high->below += sum_of_lanes(_mm256_sub_epi32(_mm256_setzero_si256(), n_low[1]));
+    sift_rest(low, value + d, n - d);
+    sift_rest(high, value + d, n - d);
 }
 #else
 static size_t sift(float *restrict kept, const float *restrict value, size_t n, float from,
@@ -427,6 +536,15 @@ static size_t sift(float *restrict kept, const float *restrict value, size_t n, 
             *below += n_low;
     }
     return n_kept + sift_each(kept + n_kept, value + d, n - d, from, to, below);
+}
+
+static void sift_both(struct oct_sieve *low, struct oct_sieve *high, const float *value, size_t n)
+{
+    struct oct_sieve *both[2] = {low, high};
+    for (int i = 0; i < 2; i++) {
+        struct oct_sieve *s = both[i];
+        s->n += sift(s->kept + s->n, value, n, s->bounds.from, s->bounds.to, &s->below);
+    }
 }
 #endif
 
@@ -458,5 +576,6 @@ const struct oct_stages OCT_STAGES_TABLE = {
     .decibels = decibels,
     .min_max = min_max,
     .sift = sift,
+    .sift_both = sift_both,
     .to_u8 = to_u8,
 };
