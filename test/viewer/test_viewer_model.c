@@ -1460,6 +1460,24 @@ MODEL_TEST(a_held_key_moves_the_slab_and_the_newest_place_is_sent)
     expect_nothing(model);
 }
 
+/* octd took one end after a status in which somebody else had moved the slab: never upside down. */
+MODEL_TEST(an_answer_that_does_not_fit_the_slab_waits_for_a_status)
+{
+    char text[OCT_VIEW_LABEL_BYTES];
+    const struct oct_view_enface_wishes *w = &model->enface_wishes;
+    hear(model, OCT_PROJECTION_SLAB, 0.4, 0.6);
+    oct_view_model_apply(model, OCT_ACTION_SLAB_UP, 35);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_SLAB_FIRST);
+    assert_string_equal(text, "0.0500");
+    hear(model, OCT_PROJECTION_SLAB, 0.0, 0.03);
+    answer(model, OCT_WISH_SLAB_FIRST, true, text);
+    assert_true(w->octds.slab.first == 0 && w->octds.slab.last == 0.03);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_SLAB_LAST);
+    answer(model, OCT_WISH_SLAB_LAST, false, "no");
+    assert_true(w->wanted.slab.first == 0 && w->wanted.slab.last == 0.03);
+    expect_nothing(model);
+}
+
 MODEL_TEST(what_octd_refuses_is_wanted_no_more)
 {
     char text[OCT_VIEW_LABEL_BYTES];

@@ -159,9 +159,11 @@ static enum oct_view_wish take_enface_wish(struct oct_view_enface_wishes *w,
     return OCT_WISH_NONE;
 }
 
-/* octd has it now, or refused it: then nothing is wanted any more. */
+/* octd has it now, or refused it: then nothing is wanted any more. Where a share does not fit the
+ * other one, somebody else has moved the slab meanwhile, and the next status says where it lies. */
 static void answer_enface(struct oct_view_enface_wishes *w, enum oct_view_wish wish, bool ok)
 {
+    struct oct_view_slab slab = w->octds.slab;
     if (!ok) {
         w->wants_projection = w->wants_first = w->wants_last = false;
         w->wanted = w->octds;
@@ -169,12 +171,14 @@ static void answer_enface(struct oct_view_enface_wishes *w, enum oct_view_wish w
         w->octds.projection = w->sent.projection;
         w->wants_projection = w->wanted.projection != w->sent.projection;
     } else if (wish == OCT_WISH_SLAB_FIRST) {
-        w->octds.slab.first = w->sent.slab.first;
+        slab.first = w->sent.slab.first;
         w->wants_first = w->wanted.slab.first != w->sent.slab.first;
     } else {
-        w->octds.slab.last = w->sent.slab.last;
+        slab.last = w->sent.slab.last;
         w->wants_last = w->wanted.slab.last != w->sent.slab.last;
     }
+    if (slab.first < slab.last)
+        w->octds.slab = slab;
 }
 
 /* ---- the disk ---- */
