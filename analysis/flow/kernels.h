@@ -100,8 +100,8 @@ struct oct_flow_kernels {
     /* mean = sum / count; NaN where the count is 0 */
     void (*mean)(const float *sum, const float *count, uint32_t n, float *mean);
 
-    /* to[d] = taps[0] from[d] + sum over t of taps[t] (from[d - t] + from[d + t]); from has n_taps
-     * values more at both ends, and to room for four registers more. */
+    /* to[d] = taps[0] from[d] + sum over t of taps[t] (from[d - t] + from[d + t]); from has
+     * OCT_FLOW_MARGIN values more at both ends, and to room for four registers more. */
     void (*smooth)(const float *from, const float *taps, unsigned n_taps, uint32_t n, float *to);
 
     /* to = sum over i of taps[i] rows[i] */

@@ -263,8 +263,55 @@ static void mean_of(const float *restrict sum, const float *restrict count, uint
         mean[d] = sum[d] / count[d];
 }
 
+#if defined(__AVX512F__)
+#define MOST_NEAR_TAPS 16u
+/* What lies t values on from the first of two registers. */
+#define SHIFTED(first, second, t)                                                                  \
+    _mm512_castsi512_ps(                                                                           \
+        _mm512_alignr_epi32(_mm512_castps_si512(second), _mm512_castps_si512(first), t))
+#define ADD_TAP(t)                                                                                 \
+    if ((t) < n_taps) {                                                                            \
+        const vec tap = all(taps[t]);                                                              \
+        sum[0] += tap * (SHIFTED(v[0], v[1], WIDTH - (t)) + SHIFTED(v[1], v[2], t));               \
+        sum[1] += tap * (SHIFTED(v[1], v[2], WIDTH - (t)) + SHIFTED(v[2], v[3], t));               \
+    }
+#define ADD_5_TAPS(t)                                                                              \
+    do {                                                                                           \
+        ADD_TAP(t)                                                                                 \
+        ADD_TAP(t + 1)                                                                             \
+        ADD_TAP(t + 2)                                                                             \
+        ADD_TAP(t + 3)                                                                             \
+        ADD_TAP(t + 4)                                                                             \
+    } while (0)
+
+/* Neighbours come out of registers: loads across the borders of cache lines take twice as long. */
+static void smooth_near(const float *from, const float *taps, unsigned n_taps, uint32_t n,
+                        float *to)
+{
+    vec v[4] = {load(from - WIDTH), load(from)};
+    for (uint32_t d = 0; d < n; d += 2 * WIDTH) {
+        v[2] = load(from + d + WIDTH);
+        v[3] = load(from + d + 2 * WIDTH);
+        vec sum[2] = {all(taps[0]) * v[1], all(taps[0]) * v[2]};
+        ADD_5_TAPS(1);
+        ADD_5_TAPS(6);
+        ADD_5_TAPS(11);
+        store(to + d, sum[0]);
+        store(to + d + WIDTH, sum[1]);
+        v[0] = v[2];
+        v[1] = v[3];
+    }
+}
+#endif
+
 static void smooth(const float *from, const float *taps, unsigned n_taps, uint32_t n, float *to)
 {
+#if defined(__AVX512F__)
+    if (n_taps <= MOST_NEAR_TAPS) {
+        smooth_near(from, taps, n_taps, n, to);
+        return;
+    }
+#endif
     for (uint32_t d = 0; d < n; d += ABREAST * WIDTH) {
         const float *at = from + d;
         vec sum[ABREAST];

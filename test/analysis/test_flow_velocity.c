@@ -247,6 +247,34 @@ static void the_median_is_in_the_middle(void **state)
         }
 }
 
+/* By few taps, which registers hold, and by many. */
+static void rows_are_smoothed(void **state)
+{
+    enum { MOST = 100, MARGIN = OCT_FLOW_MARGIN };
+    static const unsigned n_taps[] = {1, 2, 10, 15, 16, 17, OCT_FLOW_MOST_RADIUS + 1};
+    static float from[MOST + 3 * MARGIN], to[MOST + 2 * MARGIN];
+    float taps[OCT_FLOW_MOST_RADIUS + 1];
+    (void)state;
+    for (unsigned t = 0; t <= OCT_FLOW_MOST_RADIUS; t++)
+        taps[t] = 1 / (float)(t + 2);
+    for (uint32_t i = 0; i < MOST + 3 * MARGIN; i++)
+        from[i] = sinf((float)(i * i));
+    for (unsigned i = 0; i < N_SETS * sizeof(n_taps) / sizeof(*n_taps); i++) {
+        const struct oct_flow_kernels *k = kernels_of(set_names[i % N_SETS]);
+        const int most = (int)n_taps[i / N_SETS];
+        for (uint32_t n = 1; k && n <= MOST; n += n % 31 == 1 ? 30 : 1) {
+            k->smooth(from + MARGIN, taps, (unsigned)most, n, to);
+            for (uint32_t d = 0; d < n; d++) {
+                const float *at = from + MARGIN + d;
+                double sum = (double)taps[0] * (double)at[0];
+                for (int t = 1; t < most; t++)
+                    sum += (double)taps[t] * ((double)at[-t] + (double)at[t]);
+                assert_true(is_within("smooth", (double)to[d], sum - 1e-5, sum + 1e-5));
+            }
+        }
+    }
+}
+
 /* Two points of three A-lines, of which the window sees the first at the depths below 20 alone. */
 static void what_is_near_is_summed(void **state)
 {
@@ -289,6 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_median_is_in_the_middle),
+        cmocka_unit_test(rows_are_smoothed),
         cmocka_unit_test(what_is_near_is_summed),
         cmocka_unit_test(is_as_the_reference),
         cmocka_unit_test(deeper_is_positive_and_bulk_is_none),
