@@ -203,19 +203,27 @@ static void the_layers_of_a_retina_lie_where_the_truth_says(void **state)
                       synthetic[layer].bias_px, synthetic[layer].lost);
 }
 
-/* Ganglion cells of 40 to 120 um over an ellipsoid zone that is level, with speckle. */
-static float *draw_inner_layers(double fibre_px, double ganglion_light,
-                                double border[OCT_N_LAYERS][M])
+/* Layers below an ILM that is level with the ellipsoid zone; the ganglion cells' thickness changes
+ * by half to both sides. */
+struct inner_eye {
+    double fibre_px, ganglion_px, inl_px, opl_px, zone_px;
+    double fibre_light, ganglion_light;
+};
+static const struct inner_eye usual_eye = {12, 32, 16, 11, 250, 0.6, 0.15};
+
+/* With speckle. */
+static float *draw_inner_layers(const struct inner_eye *eye, double border[OCT_N_LAYERS][M])
 {
-    const double light[] = {0.004, 0.6, ganglion_light, 0.04, 0.14, 0.02,
-                            0.5,   0.1}; /* vitreous.. */
+    const double light[] = {0.004, eye->fibre_light, eye->ganglion_light, 0.04, 0.14, 0.02, 0.5,
+                            0.1}; /* vitreous.. */
     float *pixels = malloc((size_t)M * D * sizeof(float));
     uint64_t dice = 5;
     for (uint32_t j = 0; j < M; j++) {
-        const double thick[OCT_N_LAYERS] = {0, fibre_px, 32 - 16 * cos(j * 6.2832 / M), 16, 11,
-                                            0, 18};
-        border[OCT_LAYER_IS_OS][j] = 250;
-        border[OCT_LAYER_RPE][j] = 268;
+        const double share = 1 - 0.5 * cos(j * 6.2832 / M);
+        const double thick[OCT_LAYER_IS_OS] = {0, eye->fibre_px, share * eye->ganglion_px,
+                                               eye->inl_px, eye->opl_px};
+        border[OCT_LAYER_IS_OS][j] = eye->zone_px;
+        border[OCT_LAYER_RPE][j] = eye->zone_px + 18;
         border[OCT_LAYER_ILM][j] = 130;
         for (int k = OCT_LAYER_RNFL_GCL; k < OCT_LAYER_IS_OS; k++)
             border[k][j] = border[k - 1][j] + thick[k];
@@ -237,7 +245,7 @@ static void inner_layers_move_against_the_outer_ones(void **state)
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, 5);
     struct errors errors[OCT_N_LAYERS] = {{0}};
     double border[OCT_N_LAYERS][M];
-    float *pixels = draw_inner_layers(12, 0.15, border);
+    float *pixels = draw_inner_layers(&usual_eye, border);
     struct found f = find(trace, M, pixels, NULL, NULL);
     for (int k = 0; k < OCT_N_LAYERS; k++) {
         for (uint32_t j = 0; j < M; j++)
@@ -249,12 +257,35 @@ static void inner_layers_move_against_the_outer_ones(void **state)
     oct_trace_destroy(trace);
 }
 
+/* About the disc fibres are thick and bright and all below them is thin: 90 um, then 36, 16 and 20
+ * um and an outer nuclear layer of 70 um. */
+static void thick_fibres_leave_the_layers_below_them_where_they_are(void **state)
+{
+    const struct inner_eye eye = {45, 18, 8, 10, 246, 1, 0.12};
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, 5);
+    struct errors errors[OCT_N_LAYERS] = {{0}};
+    double border[OCT_N_LAYERS][M];
+    float *pixels = draw_inner_layers(&eye, border);
+    struct found f = find(trace, M, pixels, NULL, NULL);
+    for (int k = 0; k < OCT_N_LAYERS; k++) {
+        for (uint32_t j = 0; j < M; j++)
+            add_error(&errors[k], (double)f.position[k][j] - border[k][j] - 0.5);
+        const bool is_hard = k == OCT_LAYER_IPL_INL; /* of 18 um of ganglion cells, too */
+        expect_errors(oct_layer_names[k], &errors[k], is_hard ? 3 : 1, is_hard ? 2 : 1,
+                      is_hard ? 0.2 : 0.05);
+    }
+    drop(&f);
+    free(pixels);
+    oct_trace_destroy(trace);
+}
+
 /* Fibres of 15 um, 4.6 dB brighter than all down to IPL/INL. */
 static void thin_fibres_end_where_they_do(void **state)
 {
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, 5);
     double border[OCT_N_LAYERS][M], sum = 0;
-    float *pixels = draw_inner_layers(15 / DEPTH_UM, 0.21, border);
+    const struct inner_eye eye = {15 / DEPTH_UM, 32, 16, 11, 250, 0.6, 0.21};
+    float *pixels = draw_inner_layers(&eye, border);
     struct found f = find(trace, M, pixels, NULL, NULL);
     unsigned n = 0;
     for (uint32_t j = 0; j < M; j++) {
@@ -277,7 +308,7 @@ static void bounds_hold_for_inner_layers_too(void **state)
     static const float above[] = {[OCT_LAYER_IPL_INL] = -13, [OCT_LAYER_OPL_ONL] = -14};
     struct oct_trace *trace = open_trace(M, D, DEPTH_UM, 5);
     double border[OCT_N_LAYERS][M];
-    float *pixels = draw_inner_layers(12, 0.15, border), least[M], most[M], path[OCT_N_LAYERS][M];
+    float *pixels = draw_inner_layers(&usual_eye, border), least[M], most[M], path[OCT_N_LAYERS][M];
     float position[OCT_N_LAYERS][M], quality[OCT_N_LAYERS][M];
     struct found before = find(trace, M, pixels, NULL, NULL);
     for (int k = OCT_LAYER_IPL_INL; k <= OCT_LAYER_OPL_ONL; k += 2) {
@@ -875,6 +906,7 @@ int main(void)
         cmocka_unit_test(the_layers_of_a_retina_lie_where_the_truth_says),
         cmocka_unit_test(inner_layers_move_against_the_outer_ones),
         cmocka_unit_test(thin_fibres_end_where_they_do),
+        cmocka_unit_test(thick_fibres_leave_the_layers_below_them_where_they_are),
         cmocka_unit_test(bounds_hold_for_inner_layers_too),
         cmocka_unit_test(speckle_does_not_bend_the_rpe_and_drusen_do),
         cmocka_unit_test(nothing_is_found_in_noise),

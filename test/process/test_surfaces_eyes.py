@@ -31,10 +31,10 @@ def traced():
             for key in ("ilm_px", "nfl_px", "bm_px")}
 
 
-def layers_of(db, *more):
+def layers_of(db, *more, names=("ilm", "rnfl_gcl", "rpe")):
     surfaces(write_bscans("eye.h5", db[None]), path("eye_o.h5"), "--force", *more)
     with h5py.File(path("eye_o.h5")) as f:
-        return {name: f["layers/" + name][0] for name in ("ilm", "rnfl_gcl", "rpe")}
+        return {name: f["layers/" + name][0] for name in names}
 
 
 @case
@@ -54,6 +54,31 @@ def a_traced_eye_with_speckle():
             off = found[name] - truth[key]
             assert np.isfinite(off).mean() > (0.9 if name == "rnfl_gcl" else 0.97), (name, noise)
             assert np.nanmean(abs(off)) < most, (name, noise, np.nanmean(abs(off)))
+
+
+@case
+def every_border_where_fibres_are_thick():
+    """a circle about the disc: all borders in an averaged eye, and where it has them with speckle"""
+    need_data()
+    light, fibres = grey("peripapillary") ** 4, traced()["nfl_px"]
+    names = ("rnfl_gcl", "ipl_inl", "inl_opl", "opl_onl", "is_os")
+    surfaces(os.path.join(EYES, "peripapillary.vol"), path("averaged_o.h5"))
+    with h5py.File(path("averaged_o.h5")) as f:
+        found = {name: np.isfinite(f["layers/" + name][0]).mean() for name in names}
+        averaged = {name: f["layers/" + name + "_path"][0] for name in names}
+    assert min(found.values()) > 0.75 and sorted(found.values())[1] > 0.95, found
+    assert np.nanmean(abs(averaged["rnfl_gcl"] - fibres)) < 1.2
+    assert (averaged["ipl_inl"] - averaged["rnfl_gcl"] > 3).mean() > 0.97
+    random = np.random.default_rng(3)
+    field = np.sqrt(light / 2) * (random.standard_normal(light.shape) +
+                                  1j * random.standard_normal(light.shape))
+    field += np.sqrt(1e-3 / 2) * (random.standard_normal(light.shape) +
+                                  1j * random.standard_normal(light.shape))
+    with_speckle = layers_of(10 * np.log10(abs(field) ** 2 + 1e-9), "--pixel-um", SPACING, names=names)
+    for name, least, most in (("ipl_inl", 0.9, 1.6), ("inl_opl", 0.5, 1.6), ("opl_onl", 0.85, 1.2)):
+        off = with_speckle[name] - averaged[name]
+        assert np.isfinite(off).mean() > least, (name, np.isfinite(off).mean())
+        assert np.nanmean(abs(off)) < most, (name, np.nanmean(abs(off)))
 
 
 @case

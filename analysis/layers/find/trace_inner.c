@@ -34,9 +34,10 @@ static const double reflects[N_TISSUES] = {0.4, 0.15, 0.05, 0.14, 0.02};
 #define N_ROUNDS 2     /* with levels guessed, then measured */
 #define MEASURED 0.35F /* of the way from guessed levels to measured ones */
 /* What is usual, from the ILM to the ellipsoid zone: */
-#define PIT_UM 115.0  /* where the inner layers begin, */
-#define RIM_UM 210.0  /* where all are as thick as anywhere, */
-#define GCIPL_UM 30.0 /* what of GCL and IPL is measured, */
+#define PIT_UM 115.0        /* where the inner layers begin, */
+#define RIM_UM 210.0        /* where all are as thick as anywhere, */
+#define GCIPL_UM 30.0       /* what of GCL and IPL is measured, */
+#define LEAST_GCIPL_UM 10.0 /* of both, but in the pit, */
 #define INL_UM 38.0
 #define OPL_UM 27.0
 #define ONL_UM 75.0      /* with the inner segments, */
@@ -297,20 +298,33 @@ static uint32_t outer_shares(const struct oct_trace_inner *f, uint32_t c, double
     return oct_trace_rounded(sum / row_um, 1, f->n_rows);
 }
 
-/* The place among `known` levels at which the shares have a mean. */
-static float gain_of(float known[N_GAINS][N_TISSUES], const float share[N_TISSUES], float mean)
+/* The mean of n cells, of which none counts as brighter than a level. */
+static float capped_mean(const float *cells, uint32_t n, float most)
 {
-    float before = 0;
+    float sum = 0;
 
-    for (int g = 0; g < N_GAINS; g++) {
-        float at = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += cells[i] < most ? cells[i] : most;
+    return sum / (float)n;
+}
+
+/* The highest place among `known` levels at which the shares have the mean of the cells. Where the
+ * layers are thinner than usual some of these cells are fibres: none counts as brighter than what
+ * lies below fibres. */
+static float gain_of(float known[N_GAINS][N_TISSUES], const float share[N_TISSUES],
+                     const float *cells, uint32_t n)
+{
+    float above = 0;
+
+    for (int g = N_GAINS - 1; g >= 0; g--) {
+        float more = -capped_mean(cells, n, known[g][1]);
         for (int k = 0; k < N_TISSUES; k++)
-            at += share[k] * known[g][k];
-        if (at >= mean)
-            return g > 0 ? (float)(g - 1) + (mean - before) / (at - before) : 0;
-        before = at;
+            more += share[k] * known[g][k];
+        if (more < 0)
+            return g < N_GAINS - 1 ? (float)g + more / (more - above) : N_GAINS - 1;
+        above = more;
     }
-    return N_GAINS - 1;
+    return 0;
 }
 
 /* The levels of the tissues in each column: the usual ones that have the mean of the outer layers
@@ -328,11 +342,9 @@ static void guess_levels(struct oct_trace *trace)
             known[g][k] = f->vitreous + f->known[g * N_TISSUES + k];
     for (uint32_t c = 0; c < f->n_columns; c++) {
         const float *cells = f->cells + (size_t)c * f->n_rows;
-        float share[N_TISSUES], sum = 0;
+        float share[N_TISSUES];
         const uint32_t n = outer_shares(f, c, row_um, share);
-        for (uint32_t i = f->n_rows - n; i < f->n_rows; i++)
-            sum += cells[i];
-        f->gains[c] = gain_of(known, share, sum / (float)n);
+        f->gains[c] = gain_of(known, share, cells + f->n_rows - n, n);
     }
     oct_trace_smooth(f->gains, f->scratch, f->n_columns, fmax(LEVEL_UM / line_um, 0.7));
     for (uint32_t c = 0; c < f->n_columns; c++) {
@@ -429,7 +441,8 @@ static void sum_up(const struct oct_trace_inner *f, uint32_t c, float sums[MOST_
 }
 
 /* Of each border above each row: what the rows above cost as the tissue above it, less what they
- * would cost as the tissue below it. IPL/INL has the best border of the RNFL above it. */
+ * would cost as the tissue below it. IPL/INL has the best border of the RNFL above it, with the
+ * least thickness of GCL and IPL between them. */
 static void score_column(struct oct_trace *trace, uint32_t c)
 {
     static const float signs[N_BORDERS] = {0, 1, -1, 1}; /* of the fall at the border */
@@ -437,7 +450,8 @@ static void score_column(struct oct_trace *trace, uint32_t c)
     const double row_um = f->depth * trace->setup.params.depth_um;
     const double usual_onl = ONL_UM + (1 - rim_share(f, c, row_um)) * ONL_MORE_UM;
     const int n = (int)f->n_rows, ilm = f->ilm[c], side = (int)fmax(1, SIDE_UM / row_um + 0.5);
-    float sums[N_BORDERS] = {0}, least = 0, light[MOST_ROWS + 1];
+    float sums[N_BORDERS] = {0}, least = 0, light[MOST_ROWS + 1], fibres[MOST_ROWS + 1];
+    const int thin = (int)(LEAST_GCIPL_UM * rim_share(f, c, row_um) / row_um + 0.5);
 
     sum_up(f, c, light);
     for (int i = 0; i <= n; i++) {
@@ -446,12 +460,13 @@ static void score_column(struct oct_trace *trace, uint32_t c)
         for (int k = 0; k < N_BORDERS; k++)
             cost[(size_t)k * (f->n_rows + 1)] =
                 i < ilm ? NEVER : sums[k] - signs[k] * fall + out_of_bounds(f, c, k, i);
+        fibres[i] = sums[RNFL_GCL];
+        least = i - thin >= ilm ? oct_trace_lesser(fibres[i - thin], least) : least;
         cost[(size_t)IPL_INL * (f->n_rows + 1)] += least;
         cost[(size_t)OPL_ONL * (f->n_rows + 1)] +=
             thickness_cost(n - i, row_um, usual_onl, ONL_SPREAD_UM);
         for (int k = 0; k < N_BORDERS && i >= ilm && i < n; k++)
             sums[k] += excess(f, c, k, f->cells[(size_t)c * f->n_rows + (size_t)i]);
-        least = oct_trace_lesser(sums[RNFL_GCL], least);
     }
 }
 

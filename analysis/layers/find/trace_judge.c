@@ -20,8 +20,11 @@
 #define MOST_QUALITY 10.0F
 #define INNER_WIDE_UM 100.0  /* Steps between layers are less than those of the pair, and reach */
 #define INNER_NARROW_UM 40.0 /* farther: the windows of those, to both sides, */
-#define INNER_SHARE 0.3F     /* and the share that the narrow one must reach */
-#define PAIR_GAIN 1.5F       /* noise makes less of what is measured over so much of the depth */
+#define INNER_SHARE 0.3F     /* and the share that the narrow one must reach. */
+#define INNER_FIXED 0.05F    /* A pattern makes less where it differs from layer to layer. */
+#define LIKE_GAIN                                                                                  \
+    2.0F /* IPL/INL and OPL/ONL are so much surer at most than what tells them apart */
+#define PAIR_GAIN 1.5F /* noise makes less of what is measured over so much of the depth */
 /* As sure as a segment of so many micrometres. */
 #define ILM_UM 50.0F
 #define RPE_UM 30.0F
@@ -110,10 +113,14 @@ static float rpe_evidence(const struct oct_trace *trace, uint32_t j)
            0.5F * (outer_light(trace, j) + mean_light(trace, j, at, 8, 60));
 }
 
+/* The layers on both sides of a border, as far as they reach; below fibres all are darker. */
 static float step_evidence(const struct oct_trace *trace, enum oct_layer layer, uint32_t j)
 {
-    const float at = trace->path[layer][j];
-    const float above = mean_light(trace, j, at, -14, -1), under = mean_light(trace, j, at, 1, 14);
+    const float at = trace->path[layer][j], um = (float)trace->setup.params.depth_um;
+    const float top = fmaxf(-14, (trace->path[layer - 1][j] - at) * um + 1);
+    const float low =
+        layer == OCT_LAYER_RNFL_GCL ? 14 : fminf(14, (trace->path[layer + 1][j] - at) * um - 1);
+    const float above = mean_light(trace, j, at, top, -1), under = mean_light(trace, j, at, 1, low);
 
     return layer == OCT_LAYER_INL_OPL || layer == OCT_LAYER_IS_OS ? under - above : above - under;
 }
@@ -167,12 +174,13 @@ static void average(const struct oct_trace *trace, const float *steps, uint32_t 
 }
 
 /* Of a window of 2 half + 1 A-lines, of what is as sure as a segment of so many micrometres. */
-static float window_noise(const struct oct_trace *trace, float noise, uint32_t half, float um)
+static float window_noise(const struct oct_trace *trace, float noise, uint32_t half, float um,
+                          float fixed)
 {
     const double line_um = trace->setup.params.line_um;
     const double n = fmax((2 * half + 1) * line_um / fmax(line_um, SPECKLE_UM), 1);
 
-    return sqrtf(noise * noise / (float)n * (float)SEGMENT_UM / um + FIXED * FIXED);
+    return sqrtf(noise * noise / (float)n * (float)SEGMENT_UM / um + fixed * fixed);
 }
 
 /* What is measured of a part of each A-line, over REGION_UM to both sides; NaN: it lies outside the
@@ -240,7 +248,7 @@ static void judge_region(struct oct_trace *trace, float noise, float *region)
 {
     const uint32_t m = trace->setup.n_lines;
     const uint32_t half = oct_trace_rounded(REGION_UM / trace->setup.params.line_um, 4, m);
-    const float chance = window_noise(trace, noise, half, REGION_SURE_UM);
+    const float chance = window_noise(trace, noise, half, REGION_SURE_UM, FIXED);
     float *a = trace->beside[0], *b = trace->beside[1];
 
     for (uint32_t j = 0; j < m; j++)
@@ -392,8 +400,9 @@ static void judge_layer(struct oct_trace *trace, int layer, float noise, const f
     const float share = is_inner                   ? INNER_SHARE
                         : layer >= OCT_LAYER_IS_OS ? NARROW_SHARE_OUTER
                                                    : NARROW_SHARE;
-    const float wide = window_noise(trace, noise, half_wide, um);
-    const float narrow = window_noise(trace, noise, half_narrow, um) * share;
+    const float fixed = is_inner ? INNER_FIXED : FIXED;
+    const float wide = window_noise(trace, noise, half_wide, um, fixed);
+    const float narrow = window_noise(trace, noise, half_narrow, um, fixed) * share;
     const float gain = is_ilm || is_rpe ? PAIR_GAIN : 1;
     float *steps = trace->line;
 
@@ -426,6 +435,20 @@ static void bound_inner_layers(const struct oct_trace *trace, const struct oct_t
         }
 }
 
+/* At IPL/INL and at OPL/ONL alike bright tissue ends: which of the two a step is can be told only
+ * where another border below the fibres is seen. */
+static void bound_like_borders(const struct oct_trace *trace, const struct oct_traced *result)
+{
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        float *upper = &result->quality[OCT_LAYER_IPL_INL][j];
+        float *lower = &result->quality[OCT_LAYER_OPL_ONL][j];
+        const float between = result->quality[OCT_LAYER_INL_OPL][j], was = *upper;
+
+        *upper = fminf(*upper, LIKE_GAIN * fmaxf(between, *lower));
+        *lower = fminf(*lower, LIKE_GAIN * fmaxf(between, was));
+    }
+}
+
 void oct_trace_judge(struct oct_trace *trace, const struct oct_traced *result)
 {
     const float noise = segment_noise(trace), *ilm = trace->path[OCT_LAYER_ILM];
@@ -438,6 +461,7 @@ void oct_trace_judge(struct oct_trace *trace, const struct oct_traced *result)
             if (trace->path[layer][j] <= ilm[j]) /* in the pit it is the ILM */
                 quality[j] = result->quality[OCT_LAYER_ILM][j];
     }
+    bound_like_borders(trace, result);
     bound_inner_layers(trace, result);
     leave_out_disc(trace, result);
 }
