@@ -114,6 +114,15 @@ def what_octd_refuses():
     wrong, _ = examine(mostly_right, seconds=2.5)
     assert list(wrong) == ["refused"] and ", reason version" in wrong["refused"][1], wrong
 
+    def short_in_turns(s, k):
+        if k % 2 == 0:
+            return well(s, k)
+        s.socket.send_multipart([s.header(SMOOTH, k * M), SMOOTH.tobytes()[:-1]])
+        s.sequence += 1
+    wrong, _ = examine(short_in_turns)
+    # One may be counted before the first status as refused, and behind it as missed.
+    assert re.search("; [01] messages never came", wrong["missing lines"][1]), wrong
+
 
 @case
 def values_of_samples():

@@ -290,7 +290,8 @@ static void judge_rate(const struct seen *seen, cJSON *r)
 static void judge_loss(const struct seen *seen, cJSON *r)
 {
     double missing = rise(seen, "lines_missing"), received = rise(seen, "lines_received");
-    double never = rise(seen, "messages_missed") - rise(seen, "messages_reordered");
+    /* The number of a message that was refused is missed, too. */
+    double never = rise(seen, "messages_missed") - rise(seen, "messages_reordered") - refused(seen);
     double twice = rise(seen, "messages_duplicate"), n = rise(seen, "messages_received");
     double late = rise(seen, "lines_late") + rise(seen, "lines_duplicate");
     if (missing > 0)
