@@ -101,7 +101,7 @@ struct oct_flow_kernels {
     void (*mean)(const float *sum, const float *count, uint32_t n, float *mean);
 
     /* to[d] = taps[0] from[d] + sum over t of taps[t] (from[d - t] + from[d + t]); from has
-     * OCT_FLOW_MARGIN values more at both ends, and to room for four registers more. */
+     * OCT_FLOW_MARGIN values more at both ends, and both have room for four registers more. */
     void (*smooth)(const float *from, const float *taps, unsigned n_taps, uint32_t n, float *to);
 
     /* to = sum over i of taps[i] rows[i] */

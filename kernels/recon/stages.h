@@ -109,8 +109,8 @@ struct oct_stages {
      * many are less than `from`. No value is NaN. `kept` has room for n + OCT_SIFT_SLACK. */
     size_t (*sift)(float *kept, const float *value, size_t n, float from, float to, size_t *below);
 
-    /* The same of both percentiles' sieves, neither full, with finite bounds: what is kept lies
-     * behind what they have kept. Fast where few values reach the bounds of `high`. */
+    /* The same of both percentiles' sieves, with finite bounds and room for n values more each:
+     * what is kept lies behind what they have kept. Fast where few values reach those of `high`. */
     void (*sift_both)(struct oct_sieve *low, struct oct_sieve *high, const float *value, size_t n);
 
     /* pixel = clamp(round((value - lo) * scale), 0, 255); halves round up. */

@@ -364,8 +364,9 @@ static size_t sift(float *restrict kept, const float *restrict value, size_t n, 
 static void sift_both(struct oct_sieve *low, struct oct_sieve *high, const float *restrict value,
                       size_t n)
 {
-    const __m512 low_from = _mm512_set1_ps(low->bounds.from);
-    const __m512 low_to = _mm512_set1_ps(low->bounds.to);
+    /* -0 in place of 0: -0 - -0 is +0, whose sign says that it is not below. */
+    const __m512 low_from = _mm512_set1_ps(-(0 - low->bounds.from));
+    const __m512 low_to = _mm512_set1_ps(-(0 - low->bounds.to));
     const __m512 high_from = _mm512_set1_ps(high->bounds.from);
     const __m512 high_to = _mm512_set1_ps(high->bounds.to);
     __m512i n_low = _mm512_setzero_si512(), n_high = n_low;

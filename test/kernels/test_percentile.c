@@ -51,7 +51,7 @@ static struct oct_percentile_bounds bounds_of(int how, double right)
                            : (struct oct_percentile_bounds){-1e30f, 1e30f};
 }
 
-enum { N_SIEVES = 3, LINE = 64 };
+enum { N_SIEVES = 3, LINE = 64, LONG_LINE = 34 * 64 + 27 };
 
 /* By sieves that are given lines in turn, and by one; both find the same. */
 static void find(const struct oct_stages *stages, const float *values, size_t n, size_t n_missing,
@@ -61,14 +61,15 @@ static void find(const struct oct_stages *stages, const float *values, size_t n,
     static float spare[2][MOST + OCT_SIFT_SLACK];
     struct oct_sieves sieves[N_SIEVES];
     double found_by_one[2];
+    const size_t line = n > LONG_LINE ? LONG_LINE : LINE;
     for (unsigned k = 0; k < N_SIEVES; k++) {
-        assert_int_equal(oct_sieves_init(&sieves[k], n, LINE), OCT_OK);
+        assert_int_equal(oct_sieves_init(&sieves[k], n, line), OCT_OK);
         oct_sieves_empty(&sieves[k], bounds);
     }
     for (unsigned n_sieves = N_SIEVES; n_sieves > 0; n_sieves = n_sieves > 1 ? 1 : 0) {
         struct oct_percentile_bounds next[2];
-        for (size_t d = 0, k = 0; d < n; d += LINE, k++)
-            oct_sieves_add(&sieves[k % n_sieves], stages, values + d, n - d < LINE ? n - d : LINE);
+        for (size_t d = 0, k = 0; d < n; d += line, k++)
+            oct_sieves_add(&sieves[k % n_sieves], stages, values + d, n - d < line ? n - d : line);
         const struct oct_percentile_values all = {
             stages, values, n, n_missing, sieves, n_sieves, {spare[0], spare[1]}};
         oct_percentiles_find(&all, percent, next, n_sieves > 1 ? found : found_by_one);
