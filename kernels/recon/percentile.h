@@ -1,7 +1,7 @@
 /* Percentiles of a B-scan's values and their smoothing over time (contract step 9, `percentile`).
  *
  * A rank is found without a look at most values. While a line is made, and lies in the nearest
- * cache, those between two bounds are kept and those below are counted (stages->sift); the bounds
+ * cache, those between two bounds are kept and those below are counted (sift_both); the bounds
  * stand around what was found in the B-scan before, so that the rank nearly always lies between
  * them, and the few that were kept are halved until one is left. Otherwise bounds come from a
  * sample and all values are sifted again. Whatever the bounds, the value is the same: that of the

@@ -358,9 +358,9 @@ static size_t sift(float *restrict kept, const float *restrict value, size_t n, 
     return n_kept + sift_each(kept + n_kept, value + d, n - d, from, to, below);
 }
 
-/* Which groups have something to be kept is noted first, as a branch there is predicted wrong in a
- * third of them. Signs of differences tell it: vector units make these faster than comparisons into
- * mask registers. */
+/* Which groups have something to be kept is noted first: a third of them have, and a branch there
+ * is hard to predict. Signs of differences tell it: vector units make these faster than
+ * comparisons into mask registers. */
 static void sift_both(struct oct_sieve *low, struct oct_sieve *high, const float *restrict value,
                       size_t n)
 {

@@ -70,7 +70,7 @@ def fails(words, text):
         part, = (name for name in files if name.endswith(".part"))
         assert part in status["last_error"]
         kept = {name: len(look(name)[0]) for name in files}
-        out = check_files(daemon)
+        check_files(daemon)
         a = ended(daemon, status)
         # Rows that were marked valid before a sync failed are there, and count as failed all the same.
         unsure = a["dropped"]["write_failed"] if words == "sync_eio" else 0

@@ -448,10 +448,10 @@ static void score_column(struct oct_trace *trace, uint32_t c)
     static const float signs[N_BORDERS] = {0, 1, -1, 1}; /* of the fall at the border */
     struct oct_trace_inner *f = &trace->inner;
     const double row_um = f->depth * trace->setup.params.depth_um;
-    const double usual_onl = ONL_UM + (1 - rim_share(f, c, row_um)) * ONL_MORE_UM;
+    const double rim = rim_share(f, c, row_um), usual_onl = ONL_UM + (1 - rim) * ONL_MORE_UM;
     const int n = (int)f->n_rows, ilm = f->ilm[c], side = (int)fmax(1, SIDE_UM / row_um + 0.5);
     float sums[N_BORDERS] = {0}, least = 0, light[MOST_ROWS + 1], fibres[MOST_ROWS + 1];
-    const int thin = (int)(LEAST_GCIPL_UM * rim_share(f, c, row_um) / row_um + 0.5);
+    const int thin = (int)(LEAST_GCIPL_UM * rim / row_um + 0.5);
 
     sum_up(f, c, light);
     for (int i = 0; i <= n; i++) {

@@ -21,10 +21,9 @@
 #define INNER_WIDE_UM 100.0  /* Steps between layers are less than those of the pair, and reach */
 #define INNER_NARROW_UM 40.0 /* farther: the windows of those, to both sides, */
 #define INNER_SHARE 0.3F     /* and the share that the narrow one must reach. */
-#define INNER_FIXED 0.05F    /* A pattern makes less where it differs from layer to layer. */
-#define LIKE_GAIN                                                                                  \
-    2.0F /* IPL/INL and OPL/ONL are so much surer at most than what tells them apart */
-#define PAIR_GAIN 1.5F /* noise makes less of what is measured over so much of the depth */
+#define INNER_FIXED 0.05F    /* FIXED, of layers next to each other */
+#define LIKE_GAIN 2.0F       /* of what tells IPL/INL and OPL/ONL apart: they are no surer */
+#define PAIR_GAIN 1.5F       /* noise makes less of what is measured over so much of the depth */
 /* As sure as a segment of so many micrometres. */
 #define ILM_UM 50.0F
 #define RPE_UM 30.0F
